@@ -1,0 +1,46 @@
+"""LanceDB: hybrid search with its own full-text index and RRF over the same vectors, scanned exactly."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Any
+
+from by_text import K, Texts, main
+from speak import versions
+
+DEEP = 100
+
+
+def load() -> tuple[Any, Any]:
+    import lancedb
+    from lancedb.rerankers import LinearCombinationReranker, RRFReranker
+
+    def index(texts: Texts, setting: str) -> Any:
+        """default: RRF over ten. best: linear combination of 100, the vectors weighted by .7, its default."""
+        table = lancedb.connect(tempfile.mkdtemp(prefix="dowse-bench-")).create_table(
+            "documents",
+            [
+                {"name": name, "text": text, "vector": vector}
+                for name, text, vector in zip(texts.ids, texts.texts, texts.vectors, strict=True)
+            ],
+        )
+        table.create_fts_index("text")
+        best = setting != "default"
+        reranker = LinearCombinationReranker() if best else RRFReranker()
+
+        def ask(question: str, vector: Any) -> list[str]:
+            search = table.search(query_type="hybrid").vector(vector).text(plain(question)).distance_type("cosine")
+            return list(search.rerank(reranker).limit(DEEP if best else K).to_arrow()["name"].to_pylist())
+
+        return ask
+
+    return index, lambda: {"versions": versions("lancedb")}
+
+
+def plain(question: str) -> str:
+    """Without what its query language would read as syntax."""
+    return "".join(char if char.isalnum() else " " for char in question)
+
+
+if __name__ == "__main__":
+    main(load)

@@ -1,0 +1,78 @@
+"""A command line goes in; the CPU time, the imports and the size that a new process of it takes come out."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bench import cache, corpus, peers
+from dowse.config import Config
+from dowse.models import fetch
+
+MAIN = "from dowse.serve.cli import main; main()"
+FINE = (0, 1)  # hits, no hits
+NOT_OURS = ("pip", "setuptools", "pkg_resources", "_distutils_hack")  # what every environment has
+TOKENS = (180, 220)  # "about 200" of the design
+MINILM = "all-MiniLM-L6-v2"
+SENTENCE_BATCH = 32  # its default
+
+
+def cpu_s(arguments: Sequence[str], times: int, variables: Mapping[str, str] | None = None) -> float:
+    """CPU seconds of `dowse ARGUMENTS` in a new process, user and system, all threads.
+
+    The least of several runs: what is above it is the neighbours' use of the shared core and its caches.
+    """
+    environment = os.environ | {"PYTHONPATH": str(peers.ROOT / "src")} | dict(variables or {})
+    spent = []
+    for _ in range(times):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([sys.executable, "-c", MAIN, *arguments], env=environment, capture_output=True, text=True)
+        if done.returncode not in FINE:
+            raise SystemExit(f"`dowse {' '.join(arguments)}` failed ({done.returncode}): {done.stderr.strip()}")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    return min(spent)
+
+
+def models_folder() -> Path:
+    return Config.load(Path.cwd(), os.environ).models_folder
+
+
+def minilm() -> Path:
+    """The folder with its weights and tokenizer, fetched if need be."""
+    return fetch.pull(MINILM, models_folder())
+
+
+def embedding_texts(texts: Sequence[str], count: int) -> list[str]:
+    """Texts of about 200 tokens."""
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(minilm() / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    fitting = (text for text in texts if TOKENS[0] <= len(tokenizer.encode(text).ids) <= TOKENS[1])
+    return [text for text, _ in zip(fitting, range(count), strict=False)]
+
+
+def real_files(count: int) -> Path:
+    """A folder with the corpus's first files, as they were in their packages."""
+    place = cache.folder(f"files-{corpus.LAYOUT}-{count}")
+    if not (place / "whole").exists():
+        for file, _ in zip(corpus.files(), range(count), strict=False):
+            path = place / file.source / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(file.data)
+        (place / "whole").touch()
+    return place
+
+
+def install_mb() -> float:
+    """Everything that `pip install .` brings, in an environment of its own."""
+    python = peers.environment_python(peers.Peer("core", "", "core", (str(peers.ROOT),)))
+    packages = next(python.parents[1].glob("lib/python3*/site-packages"))
+    found = [each for each in packages.iterdir() if not each.name.startswith(NOT_OURS)]
+    return sum(cache.size_bytes(each) if each.is_dir() else each.stat().st_size for each in found) / 1e6

@@ -1,0 +1,160 @@
+"""A corpus goes in; a unit vector a chunk comes out of the cache: real ones for its beginning, like ones for the rest.
+
+Real vectors cost a CPU-second for some twenty chunks, so a part of the corpus is embedded with the default model, and
+can be gone on with (`python -m bench.vectors --real 10000`). The other chunks get vectors of the same distribution: a
+real one, moved part of the way to one of its neighbours and blurred (`grown`). `likeness` compares what matters to a
+search, how near the 1st, 10th and 100th neighbour is, between real and grown sets of the same size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from bench import cache, corpus
+from dowse.config import Config
+from dowse.identity import text_hash
+from dowse.models import open_embedder
+from dowse.models.registry import DEFAULT
+from dowse.ports import Matrix
+
+SEED = 20261115
+NEIGHBOURS = 10  # a grown vector lies between a real one and one of these; chosen
+BLUR = (
+    0.2  # length of the noise before normalising; by `likeness`: KS .04 to .07 at 5,000, .06 to .10 between real halves
+)
+SAVE_EVERY = 128  # texts; an interrupted run loses no more
+RANKS = (1, 10, 100)
+DIMENSION = 384
+FEWEST_REAL = 1000  # chosen: below it the grown ones would lie in clumps
+
+
+def of_corpus(chunks: int) -> Path:
+    """The .npy file with a float32 row a chunk, made on first use from the real vectors that there are by then."""
+    place = cache.folder(f"corpus-{corpus.LAYOUT}") / f"{chunks}.npy"
+    if not place.exists():
+        known, real = real_vectors()
+        if len(real) < FEWEST_REAL:
+            raise SystemExit("there are too few real vectors; run `python -m bench.vectors --real 5000` first")
+        row_of = {each: row for row, each in enumerate(known)}
+        rows = np.array([row_of.get(text_hash(text), -1) for text in texts(chunks)])
+        matrix = grown(real, chunks)
+        matrix[rows >= 0] = real[rows[rows >= 0]]
+        np.save(place.with_suffix(".partial.npy"), matrix)
+        place.with_suffix(".partial.npy").rename(place)
+    return place
+
+
+def real_share(chunks: int) -> float:
+    """How much of a corpus has real vectors."""
+    known = set(real_vectors()[0])
+    return sum(text_hash(text) in known for text in texts(chunks)) / chunks
+
+
+def real_vectors() -> tuple[list[str], Matrix]:
+    """As many as were made so far, with the hashes of their texts."""
+    place = _real_file()
+    if not place.exists():
+        return [], np.empty((0, DIMENSION), np.float32)
+    return msgspec.json.decode(place.with_suffix(".json").read_bytes(), type=list[str]), np.load(place)
+
+
+def embed_more(count: int) -> int:
+    """Real vectors for the first `count` chunks; how many there are of any."""
+    known, done = real_vectors()
+    missing = [text for text in dict.fromkeys(texts(count)) if text_hash(text) not in set(known)]
+    embedder = open_embedder(DEFAULT, models_folder=Config.load(Path.cwd(), os.environ).models_folder, threads=1)
+    if embedder is None:
+        raise SystemExit(f"the model {DEFAULT} cannot be opened; run `dowse models pull {DEFAULT}`")
+    for start in range(0, len(missing), SAVE_EVERY):
+        some = missing[start : start + SAVE_EVERY]
+        known, done = [*known, *map(text_hash, some)], np.concatenate([done, embedder.embed(some, role="chunk")])
+        partial = _real_file().with_suffix(".partial.npy")
+        np.save(partial, done)
+        partial.rename(_real_file())
+        _real_file().with_suffix(".json").write_bytes(msgspec.json.encode(known))
+    return len(done)
+
+
+def texts(chunks: int) -> list[str]:
+    return [line.text for line in corpus.read_lines(chunks)]
+
+
+def grown(real: Matrix, count: int, seed: int = SEED) -> Matrix:
+    """`count` vectors that lie as the real ones do."""
+    rng = np.random.default_rng(seed)
+    near = _neighbours(real, NEIGHBOURS)
+    spread = _noise_shape(real, near)
+    out = np.empty((count, real.shape[1]), np.float32)
+    for start in range(0, count, 4096):
+        stop = min(start + 4096, count)
+        first = rng.integers(0, len(real), stop - start)
+        second = near[first, rng.integers(0, NEIGHBOURS, stop - start)]
+        way = rng.uniform(0, 0.5, (stop - start, 1)).astype(np.float32)
+        noise = rng.standard_normal((stop - start, spread.shape[0]), np.float32) @ spread
+        noise *= BLUR / np.linalg.norm(noise, axis=1, keepdims=True)
+        moved = (1 - way) * real[first] + way * real[second] + noise
+        out[start:stop] = moved / np.linalg.norm(moved, axis=1, keepdims=True)
+    return out
+
+
+def likeness(real: Matrix, other: Matrix, queries: Matrix) -> dict[str, float]:
+    """By rank: the median cosine in both, and the largest distance of the two distribution functions (KS, 0 to 1)."""
+    size = min(len(real), len(other))
+    found: dict[str, float] = {}
+    ours, theirs = (-np.sort(-(queries @ each[:size].T), axis=1) for each in (real, other))
+    for rank in RANKS:
+        a, b = ours[:, rank - 1], theirs[:, rank - 1]
+        found[f"cosine@{rank} real"] = round(float(np.median(a)), 4)
+        found[f"cosine@{rank} grown"] = round(float(np.median(b)), 4)
+        found[f"cosine@{rank} ks"] = round(_ks(a, b), 4)
+    return found
+
+
+def _ks(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
+    points = np.concatenate([a, b])
+    shares = (np.searchsorted(np.sort(each), points, side="right") / len(each) for each in (a, b))
+    first, second = shares
+    return float(np.abs(first - second).max())
+
+
+def _neighbours(real: Matrix, count: int) -> NDArray[np.int64]:
+    """Row numbers of the nearest others of each row."""
+    found = np.empty((len(real), count), np.int64)
+    for start in range(0, len(real), 1024):
+        cosines = real[start : start + 1024] @ real.T
+        cosines[np.arange(len(cosines)), np.arange(start, start + len(cosines))] = -1
+        found[start : start + 1024] = np.argpartition(-cosines, count, axis=1)[:, :count]
+    return found
+
+
+def _noise_shape(real: Matrix, near: NDArray[np.int64]) -> Matrix:
+    """A square root of the covariance of the steps between neighbours: noise goes where real vectors differ."""
+    steps = real - real[near[:, 0]]
+    values, directions = np.linalg.eigh(np.cov(steps.T))
+    return np.asarray(np.sqrt(np.maximum(values, 0))[:, None] * directions.T, np.float32)
+
+
+def _real_file() -> Path:
+    return cache.folder(f"corpus-{corpus.LAYOUT}") / "real.npy"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Embed the beginning of the corpus; interrupt and go on as you like.")
+    parser.add_argument("--real", type=int, default=5000, metavar="N")
+    wanted = parser.parse_args().real
+    os.nice(10)
+    print(f"{embed_more(wanted)} real vectors")
+    _, real = real_vectors()
+    half = len(real) // 2
+    for name, value in likeness(real[:half], grown(real[:half], half), real[half : half + 500]).items():
+        print(f"{name}  {value}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""Collections go in; what each part of the search adds comes out, with its interval and its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from dowse.evaluate.bootstrap import Interval, difference, interval
+from dowse.evaluate.metrics import MAIN
+from dowse.evaluate.run import Asker, Run, Setting, mean_metrics
+from dowse.ports import Reporter
+from dowse.types import LEGS, Leg, QueryRequest
+
+LABELS: dict[Leg, str] = {"dense": "dense", "bm25_code": "code", "bm25_nlp": "prose"}
+EQUAL: tuple[tuple[Leg, float], ...] = tuple((leg, 1.0) for leg in LEGS)
+STAGES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("without corpus boost", {"boost": False}),
+    ("without freshness", {"freshness_weight": 0.0}),
+    ("without reranking", {"rerank": False}),
+    ("with heuristic reranking", {"rerank": "heuristic"}),
+    ("with MMR", {"mmr": True}),
+)
+"""Stages after fusion, turned the other way. One that is off or not configured anyway changes nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One way of asking, over all collections, beside the one it is compared with."""
+
+    setting: Setting
+    runs: tuple[Run, ...]  # in the order of the collections
+    against: Interval | None  # this minus the compared; None for the compared itself
+
+    @property
+    def mean(self) -> float:
+        return mean_metrics(self.runs)[MAIN]
+
+    @property
+    def own(self) -> Interval:
+        return interval([run.figures() for run in self.runs])
+
+    @property
+    def cpu_ms_per_query(self) -> float:
+        return sum(run.cpu_ms_per_query for run in self.runs) / len(self.runs)
+
+
+def legs_alone(base: QueryRequest) -> list[Setting]:
+    return [Setting(LABELS[leg], replace(base, legs=(leg,), alpha=None, weights=None)) for leg in LEGS]
+
+
+def settings(base: Setting) -> list[Setting]:
+    """The compared way first, then what is left of it when parts are taken away, then other fusions."""
+    asked = replace(base.request, alpha=None, weights=None)
+    pairs = [
+        Setting(" + ".join(LABELS[leg] for leg in pair), replace(asked, legs=pair)) for pair in combinations(LEGS, 2)
+    ]
+    votes = replace(asked, fusion="rrf", k=60)
+    return [
+        base,
+        *legs_alone(base.request),
+        *pairs,
+        Setting("rrf 60, three equal legs", replace(votes, weights=EQUAL)),
+        Setting("rrf 60, dense + prose", replace(votes, legs=("dense", "bm25_nlp"), alpha=0.5)),
+        Setting("minmax", replace(asked, fusion="minmax")),
+        *(Setting(name, replace(base.request, **change)) for name, change in STAGES),
+    ]
+
+
+def ablate(askers: Sequence[Asker], ways: Sequence[Setting], report: Reporter | None = None) -> list[Row]:
+    """The first way is what the others are compared with."""
+    runs = [tuple(asker.run(way, report) for asker in askers) for way in ways]
+    compared = [run.figures() for run in runs[0]]
+    rows = [Row(ways[0], runs[0], None)]
+    for way, own in zip(ways[1:], runs[1:], strict=True):
+        rows.append(Row(way, own, difference([run.figures() for run in own], compared)))
+    return rows

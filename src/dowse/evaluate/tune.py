@@ -1,0 +1,153 @@
+"""Candidates of judged questions go in; advice comes out: turn these knobs, or keep the default.
+
+Knobs are chosen on some questions and tried on others: with several collections each one is left out in turn, with
+one its questions are dealt into five parts. A change is advised only when what it gains where it was not chosen
+cannot be chance, and when no collection loses by it beyond chance; all else would fit the noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import product
+
+import numpy as np
+
+from dowse.errors import BadRequestError
+from dowse.evaluate.bootstrap import Figures, Interval, difference, interval
+from dowse.evaluate.pools import Knobs, Pool, figures
+from dowse.ports import Mask, Progress, Reporter
+
+PARTS = 5
+FEWEST = 2 * PARTS  # questions; with fewer a part has none or one
+ALPHAS = (0.4, 0.5, 0.6, 0.65, 0.7, 0.8, 0.9)
+PROSE_SHARES = (0.25, 0.5, 0.75)
+EXPONENTS = (1.0, 1.5, 2.0)
+DEPTHS = (60, 100, 200)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """What was chosen without a part, and what it gained there."""
+
+    name: str
+    chosen: Knobs
+    gain: float
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What to do, and the figures that say so."""
+
+    default: Knobs
+    chosen: Knobs  # on everything; differs from the default only when the gain holds
+    best: Knobs  # on everything, whether it holds or not
+    default_mean: float
+    best_mean: float  # in-sample: flattered
+    held_out: Interval  # gain over the default where the knobs were not chosen
+    folds: tuple[Fold, ...]
+    losing: tuple[str, ...]  # collections where the best knobs lose beyond chance
+    tried: int
+
+    @property
+    def keep(self) -> bool:
+        return self.chosen == self.default
+
+
+def grid(default: Knobs, *, dense: bool) -> list[Knobs]:
+    """All settings to try, the default first, so that it wins ties."""
+    alphas = ALPHAS if dense else (default.alpha,)
+    found = [Knobs(*each) for each in product(alphas, PROSE_SHARES, EXPONENTS, DEPTHS)]
+    return [default, *(each for each in found if each != default)]
+
+
+def advise(
+    collections: Mapping[str, Sequence[Pool]], default: Knobs, tried: Sequence[Knobs], report: Reporter | None = None
+) -> Advice:
+    """The first of `tried` is the default."""
+    table = _table(collections, tried, report)
+    parts = _parts(collections)
+    folds, gains = [], []
+    for name, held in parts:
+        chosen = _best(table, {key: ~mask for key, mask in held.items()})
+        own = [table[key][chosen][mask] - table[key][0][mask] for key, mask in held.items() if mask.any()]
+        gains.append(own)
+        folds.append(Fold(name, tried[chosen], float(np.mean([each.mean() for each in own]))))
+    everything = {key: np.ones(len(pools), np.bool_) for key, pools in collections.items()}
+    best = _best(table, everything)
+    held_out = _held_out(gains, len(collections))
+    losing = tuple(key for key in collections if _loses(table[key][best], table[key][0]))
+    holds = held_out.low > 0 and not losing
+    return Advice(
+        default,
+        tried[best] if holds else default,
+        tried[best],
+        _mean(table, 0, everything),
+        _mean(table, best, everything),
+        held_out,
+        tuple(folds),
+        losing,
+        len(tried),
+    )
+
+
+_Table = Mapping[str, Figures]
+"""By collection: a row a setting, a column a question."""
+_Masks = Mapping[str, Mask]
+
+
+def _table(collections: Mapping[str, Sequence[Pool]], tried: Sequence[Knobs], report: Reporter | None) -> _Table:
+    table = {}
+    for name, pools in collections.items():
+        rows = []
+        for number, knobs in enumerate(tried, start=1):
+            rows.append(figures(pools, knobs))
+            if report:
+                report(Progress(f"{name}: settings", number, len(tried)))
+        table[name] = np.array(rows)
+    return table
+
+
+def _parts(collections: Mapping[str, Sequence[Pool]]) -> list[tuple[str, dict[str, Mask]]]:
+    """Which questions are held out, part by part."""
+    if len(collections) > 1:
+        return [
+            (left_out, {key: np.full(len(pools), key == left_out) for key, pools in collections.items()})
+            for left_out in collections
+        ]
+    ((name, pools),) = collections.items()
+    if len(pools) < FEWEST:
+        raise BadRequestError(
+            f"{name} has {len(pools)} judged questions; at least {FEWEST} are needed to try what was chosen on others."
+            " Judge some more with `dowse judge QUERY`"
+        )
+    by_hash = sorted(range(len(pools)), key=lambda number: _shuffled(pools[number].question.id))
+    part_of = np.empty(len(pools), np.int64)
+    part_of[by_hash] = np.arange(len(pools)) % PARTS
+    return [(f"part {part + 1} of {PARTS}", {name: part_of == part}) for part in range(PARTS)]
+
+
+def _best(table: _Table, masks: _Masks) -> int:
+    """The setting with the highest mean over the collections; the first of equals."""
+    means = [table[key][:, mask].mean(axis=1) for key, mask in masks.items() if mask.any()]
+    return int(np.argmax(np.mean(means, axis=0)))
+
+
+def _mean(table: _Table, setting: int, masks: _Masks) -> float:
+    return float(np.mean([table[key][setting][mask].mean() for key, mask in masks.items()]))
+
+
+def _held_out(gains: Sequence[Sequence[Figures]], collections: int) -> Interval:
+    """Parts of one collection are put together again; collections stay apart."""
+    by_part = [each for own in gains for each in own]
+    together = by_part if collections > 1 else [np.concatenate(by_part)]
+    return interval(together)
+
+
+def _loses(ours: Figures, default: Figures) -> bool:
+    return difference([ours], [default]).high < 0
+
+
+def _shuffled(identity: str) -> bytes:
+    return blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8).digest()

@@ -1,0 +1,66 @@
+"""Texts without a vector go in, as the writer lists them; vectors go back to the writer, until none is left."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from dowse.errors import CorruptIndexError
+from dowse.ports import Embedder, Matrix, Pending, Progress, Reporter, StoreWriter
+
+BATCH = 32  # texts a call; chosen: small enough to stop between, large enough to keep a session busy
+THREADS = 2  # one session serves several; measured in lab/runtime.md
+_WINDOW_BATCHES = 16  # how many batches are asked of the writer at a time; chosen
+
+
+def embed_backlog(
+    writer: StoreWriter,
+    embedder: Embedder,
+    report: Reporter | None = None,
+    *,
+    batch: int = BATCH,
+    threads: int = THREADS,
+    stop: Callable[[], bool] | None = None,
+) -> int:
+    """Make the missing vectors; the number of texts embedded.
+
+    The caller has said `writer.use_model`. Every batch is kept when it is done, so an interruption at any point loses
+    at most the batches under way. `stop` is asked between batches.
+    """
+    total = writer.pending_count()
+    done = 0
+    pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="dowse-embed")
+    try:
+        last: Sequence[Pending] = ()
+        while texts := writer.pending(batch * _WINDOW_BATCHES):
+            if texts == last:
+                raise CorruptIndexError(
+                    "vectors were kept, yet their texts are still waiting for one; run `dowse rebuild`"
+                )
+            last = texts
+            for group, vectors in _embedded(pool, embedder, texts, batch, 2 * threads):
+                writer.put_vectors([each.content_hash for each in group], vectors)
+                done += len(group)
+                if report:
+                    report(Progress("embed", done, max(total, done)))
+                if stop and stop():
+                    return done
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    return done
+
+
+def _embedded(
+    pool: ThreadPoolExecutor, embedder: Embedder, texts: Sequence[Pending], batch: int, ahead: int
+) -> Iterator[tuple[Sequence[Pending], Matrix]]:
+    """Batches with their vectors, in order; `ahead` of them are under way at a time."""
+    under_way: deque[tuple[Sequence[Pending], Future[Matrix]]] = deque()
+    for start in range(0, len(texts), batch):
+        group = texts[start : start + batch]
+        under_way.append((group, pool.submit(embedder.embed, [each.text for each in group], role="chunk")))
+        if len(under_way) >= ahead:
+            first, future = under_way.popleft()
+            yield first, future.result()
+    for group, future in under_way:
+        yield group, future.result()

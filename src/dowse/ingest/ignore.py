@@ -1,0 +1,160 @@
+"""Ignore files go in, as git writes them; whether a path is left out comes out.
+
+Written here and not taken from pathspec because the walk prunes folders, and so needs the verdict on an entry itself:
+pathspec also lets a pattern match what lies below a match, and then answers the white list `*`, `!*/`, `!*.py`
+differently from git. The tests compare with `git check-ignore`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+IGNORE_FILES = (".gitignore", ".ignore", ".dowseignore")  # a later one has the last word
+
+_FOLDERS = re.compile(r"\*\*/")
+_STARS = re.compile(r"\*+")
+_BRACKET = re.compile(r"\[([!^]?)(\]?(?:\[:\w+:\]|\\.|[^\]\\])*)\]", re.DOTALL)
+_MEMBER = re.compile(r"\[:(\w+):\]|\\(.)|(-)|(.)", re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_CLASSES = {
+    "alnum": "a-zA-Z0-9", "alpha": "a-zA-Z", "digit": "0-9", "lower": "a-z", "upper": "A-Z", "space": r"\s",
+    "punct": r"!-\/:-@\[-`{-~", "xdigit": "0-9a-fA-F", "blank": r" \t", "word": r"\w",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One line of an ignore file."""
+
+    regex: str  # for the whole path below the ignore file's folder, without a slash at the end
+    negated: bool
+    folders_only: bool
+
+
+@dataclass(frozen=True)
+class PatternGroup:
+    """Neighbouring patterns of one polarity, which can be asked in one go."""
+
+    patterns: tuple[Pattern, ...]
+
+    @cached_property
+    def for_folders(self) -> re.Pattern[str]:
+        return _any_of(self.patterns)
+
+    @cached_property
+    def for_files(self) -> re.Pattern[str]:
+        return _any_of(pattern for pattern in self.patterns if not pattern.folders_only)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The ignore files that hold at some place of the tree: folder (with a slash at its end) and groups, outermost
+    first.
+    """
+
+    levels: tuple[tuple[str, tuple[PatternGroup, ...]], ...] = ()
+
+    def below(self, folder: str, lines: Iterable[str]) -> Rules:
+        """These rules and one more set, for what lies in `folder`."""
+        groups = parse(lines)
+        return Rules((*self.levels, (folder.rstrip("/") + "/", groups))) if groups else self
+
+    def ignore(self, path: str, *, is_folder: bool) -> bool:
+        """The last pattern that matches decides, the innermost file first. `path` is absolute; its folders have been
+        asked before, since nothing in an ignored folder can be had back.
+        """
+        for folder, groups in reversed(self.levels):
+            inner = path[len(folder) :]
+            for group in reversed(groups):
+                if (group.for_folders if is_folder else group.for_files).fullmatch(inner):
+                    return not group.patterns[0].negated
+        return False
+
+
+def read_rules(rules: Rules, folder: str, files: Sequence[str] | None = None) -> Rules:
+    """The rules with those that `folder` adds, from its ignore files or the given ones. May raise OSError."""
+    lines: list[str] = []
+    for path in files if files is not None else [os.path.join(folder, name) for name in IGNORE_FILES]:
+        if os.path.isfile(path):
+            with open(path, encoding="utf-8-sig", errors="surrogateescape") as file:
+                lines += file.read().split("\n")
+    return rules.below(folder, lines)
+
+
+def parse(lines: Iterable[str]) -> tuple[PatternGroup, ...]:
+    patterns = [pattern for line in lines if (pattern := _pattern(line))]
+    return tuple(PatternGroup(tuple(run)) for _, run in groupby(patterns, key=lambda pattern: pattern.negated))
+
+
+def _pattern(line: str) -> Pattern | None:
+    """None for comments, blank lines and what git takes for no pattern either."""
+    line = _without_trailing_blanks(line.rstrip("\r"))
+    if not line or line.startswith("#"):
+        return None
+    negated = line.startswith("!")
+    body = line[1:] if negated else line
+    folders_only = body.endswith("/")
+    body = body.removesuffix("/")
+    anchored = "/" in body
+    regex = _translate(body.removeprefix("/"))
+    if not body or regex is None:
+        return None
+    return Pattern(regex if anchored else f"(?:.*/)?{regex}", negated, folders_only)
+
+
+def _without_trailing_blanks(line: str) -> str:
+    """Blanks at the end do not count unless a backslash stands before them."""
+    stripped = line.rstrip(" ")
+    backslashes = len(stripped) - len(stripped.rstrip("\\"))
+    return stripped + " " if backslashes % 2 and len(stripped) < len(line) else stripped
+
+
+def _translate(glob: str) -> str | None:
+    """A pattern of git as a regular expression; None when it can match nothing, as a bracket never closed."""
+    out: list[str] = []
+    at = 0
+    while at < len(glob):
+        if found := _FOLDERS.match(glob, at):
+            out.append("(?:.*/)?" if at == 0 or glob[at - 1] == "/" else "[^/]*/")
+        elif glob[at:] == "**" and (at == 0 or glob[at - 1] == "/"):
+            out.append(".+")
+            break
+        elif found := _STARS.match(glob, at):
+            out.append("[^/]*")
+        elif found := _BRACKET.match(glob, at):
+            out.append(_bracket(found[1], found[2]))
+        elif found := _ESCAPED.match(glob, at):
+            out.append(re.escape(found[1]))
+        elif glob[at] in "[\\":
+            return None
+        else:
+            out.append("[^/]" if glob[at] == "?" else re.escape(glob[at]))
+            at += 1
+            continue
+        at = found.end()
+    return "".join(out)
+
+
+def _bracket(negation: str, inside: str) -> str:
+    """A character class. It never matches a slash, as in git; one that makes no sense matches nothing."""
+    members = _MEMBER.sub(_member, inside)
+    try:
+        re.compile(f"[{members}]")
+    except re.error:
+        return "(?!)"
+    return f"(?!/)[{'^' if negation else ''}{members}]"
+
+
+def _member(found: re.Match[str]) -> str:
+    named, escaped, dash, plain = found.groups()
+    return _CLASSES.get(named, "") if named else dash or re.escape(escaped or plain)
+
+
+def _any_of(patterns: Iterable[Pattern]) -> re.Pattern[str]:
+    """Matches nothing when there are none."""
+    return re.compile("|".join(f"(?:{pattern.regex})" for pattern in patterns) or "(?!)", re.DOTALL)

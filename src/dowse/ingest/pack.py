@@ -1,0 +1,104 @@
+"""A text and the blocks it falls into go in; spans of about 256 tokens, at most 384, come out.
+
+A span is a half-open pair of character offsets, so that a line of any length and a file of any shape are cut by the
+same few lines; line numbers are looked up once, when a span becomes a chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+Span = tuple[int, int]
+
+TARGET_TOKENS = 256  # design section 3; also where the embedder cuts
+LIMIT_TOKENS = 384  # design section 3: a section or symbol up to here stays whole
+OVERLAP = 0.1  # share of the target; design section 3
+TINY = 1 / 16  # share of the target below which a block joins its neighbour; chosen: a heading, or one short line
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a chunk may be, in characters, and where it may be cut: the first of `breaks` that is found wins."""
+
+    target_chars: int
+    limit_chars: int
+    overlap_chars: int
+    breaks: tuple[str, ...]
+
+    @property
+    def tiny_chars(self) -> int:
+        return int(self.target_chars * TINY)
+
+    def fitted(self, text: str) -> Budget:
+        """The budget for this text. Tokens follow UTF-8 bytes, not characters: Chinese has three bytes a character
+        and nearly a token each, and would fill a chunk three times over.
+        """
+        if text.isascii():
+            return self
+        share = len(text) / len(text.encode("utf-8", "surrogatepass"))
+        sizes = (self.target_chars, self.limit_chars, self.overlap_chars)
+        target, limit, overlap = (int(size * share) for size in sizes)
+        return replace(self, target_chars=target, limit_chars=limit, overlap_chars=overlap)
+
+
+def budget(chars_per_token: float, overlap: float, breaks: tuple[str, ...]) -> Budget:
+    target = int(TARGET_TOKENS * chars_per_token)
+    return Budget(target, int(LIMIT_TOKENS * chars_per_token), int(target * overlap), breaks)
+
+
+# 4 characters a token for English prose, 3.2 for code: estimates, given with the design.
+PROSE = budget(4.0, OVERLAP, ("\n\n", "\n", ". ", " "))
+CODE = budget(3.2, 0.0, ("\n\n", "\n", " "))
+
+
+def windows(text: str, span: Span, budget: Budget) -> list[Span]:
+    """Cut a span that has no structure; what is left over stays whole up to the limit.
+
+    A cut lies in the second half of the target, so a span never gives more than twice the pieces it needs.
+    """
+    start, stop = span
+    spans: list[Span] = []
+    while stop - start > budget.limit_chars:
+        cut = _cut(text, start, budget)
+        spans.append((start, cut))
+        start = _overlap_start(text, cut, budget)
+    return [*spans, (start, stop)]
+
+
+def pack(text: str, blocks: Iterable[Span], budget: Budget) -> list[Span]:
+    """Join neighbouring blocks up to the target; a block over the limit is cut, and never joined to another."""
+    spans: list[Span] = []
+    open_span: Span | None = None
+    for start, stop in blocks:
+        if open_span and stop - open_span[0] <= budget.target_chars:
+            open_span = (open_span[0], stop)
+            continue
+        if open_span:
+            spans.append(open_span)
+        open_span = (start, stop)
+        if stop - start > budget.limit_chars:
+            spans += windows(text, (start, stop), budget)
+            open_span = None
+    return [*spans, open_span] if open_span else spans
+
+
+def _cut(text: str, start: int, budget: Budget) -> int:
+    lowest, highest = start + budget.target_chars // 2, start + budget.target_chars
+    for mark in budget.breaks:
+        at = text.rfind(mark, lowest, highest)
+        if at >= 0:
+            return at + len(mark)
+    return highest
+
+
+def _overlap_start(text: str, cut: int, budget: Budget) -> int:
+    """Where the next window starts: at a line, sentence or word within the overlap, or at its far end."""
+    if not budget.overlap_chars:
+        return cut
+    earliest = cut - budget.overlap_chars
+    for mark in budget.breaks:
+        at = text.find(mark, earliest, cut - len(mark))
+        if at >= 0:
+            return at + len(mark)
+    return earliest

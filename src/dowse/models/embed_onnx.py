@@ -1,0 +1,74 @@
+"""Texts go in, unit vectors from a local BERT-like model come out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dowse.errors import ModelUnavailableError
+from dowse.models.check import plain, unit_rows
+from dowse.models.encoder import Encoder
+from dowse.models.recipe import Recipe
+from dowse.models.weights import open_weights
+from dowse.types import Role
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dowse.ports import Matrix
+
+# Cut before tokenising, so that a huge text costs no more than a long one. Words have 4 to 5 characters a token,
+# indented code up to 10; chosen with room.
+_CHARACTERS_PER_TOKEN = 32
+
+
+class OnnxEmbedder:
+    """Satisfies `dowse.ports.Embedder`. `threads` texts of one call run side by side; calls may, too."""
+
+    def __init__(self, path: Path, recipe: Recipe, *, threads: int = 1, exact: bool = False) -> None:
+        """`exact` computes in fp32 instead of int8: slower, for comparison."""
+        from tokenizers import Tokenizer
+
+        weights = open_weights(path)
+        self._recipe = recipe
+        self._threads = max(1, threads)
+        self._dimension = weights.shape.hidden
+        # int8 was checked on BERT-like models; rotary ones run in fp32 until it is checked on real weights of theirs.
+        self._encoder = Encoder(weights, recipe.pooling, exact=exact or weights.shape.rotary is not None)
+        try:
+            self._tokenizer = Tokenizer.from_buffer(weights.tokenizer_json)
+        except ValueError as err:
+            raise ModelUnavailableError(
+                f"tokenizer of model {recipe.model!r} in {path} cannot be read ({err}); run `dowse models pull`"
+            ) from err
+        self._tokens = min(recipe.max_tokens, self._encoder.longest)
+        self._tokenizer.no_padding()
+        self._tokenizer.enable_truncation(self._tokens)
+
+    @property
+    def model(self) -> str:
+        return self._recipe.model
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    def embed(self, texts: Sequence[str], *, role: Role) -> Matrix:
+        import numpy as np
+
+        prefix = self._recipe.prefix(role)
+        prefixed = [prefix + text for text in texts]
+        if self._threads > 1 and len(prefixed) > 1:
+            with ThreadPoolExecutor(min(self._threads, len(prefixed))) as pool:
+                vectors = list(pool.map(self._vector, prefixed))
+        else:
+            vectors = [self._vector(text) for text in prefixed]
+        matrix = np.stack(vectors) if vectors else np.empty((0, self._dimension), np.float32)
+        return unit_rows(matrix, rows=len(prefixed), dimension=self._dimension, model=self.model)
+
+    def _vector(self, text: str) -> NDArray[np.float32]:
+        ids = self._tokenizer.encode(plain(text[: self._tokens * _CHARACTERS_PER_TOKEN])).ids
+        return self._encoder.run(ids or [0])  # a tokenizer without special tokens has none for an empty text

@@ -1,0 +1,1 @@
+"""Chunks are kept and found again."""

@@ -1,0 +1,222 @@
+"""Append-only files of numbers, published together: rows go in, mapped arrays come out.
+
+A part is a folder of such files and a `state.json` that says how many bytes of each count. Writers append and then
+replace the state atomically, so a reader sees all of a publication or nothing of it, and what a crashed writer left
+beyond the state is cut off. Files are written, never stored into through a map: a full disk is an error at `write`,
+not a bus error. The state carries a CRC-32 of every block, by which `verify` finds a flipped bit.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from dowse.errors import CorruptIndexError, StorageError
+
+BLOCK_BYTES = 1 << 20  # chosen: a verification names the damaged megabyte
+STATE = "state.json"
+FORMAT = 1
+
+
+class FileState(msgspec.Struct, frozen=True):
+    """How much of a file counts: the checksums of its whole blocks and of the part of a block at its end."""
+
+    bytes: int = 0
+    blocks: tuple[int, ...] = ()
+    tail: int = 0
+
+
+class PartState(msgspec.Struct, frozen=True):
+    """What is published."""
+
+    rows: int
+    seq: int  # the last change of the truth that is in it
+    format: int = FORMAT
+    files: dict[str, FileState] = {}
+    facts: dict[str, float] = {}  # small numbers that belong to the rows
+
+
+@contextmanager
+def storing(what: Path) -> Iterator[None]:
+    """The border to the file system: what it refuses becomes a StorageError."""
+    try:
+        yield
+    except OSError as err:
+        if err.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageError(
+                f"no space left for {what}; free some and run the command again, nothing is lost"
+            ) from err
+        if err.errno in (errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO):
+            raise StorageError(f"cannot write {what}: {err.strerror}") from err
+        raise
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a small file so that it is wholly old or wholly new after any crash."""
+    temporary = path.with_name(path.name + ".new")
+    with storing(path):
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read_state(folder: Path) -> PartState:
+    try:
+        state = msgspec.json.decode((folder / STATE).read_bytes(), type=PartState)
+    except FileNotFoundError as err:
+        raise CorruptIndexError(f"{folder} has no {STATE}; run `dowse rebuild`") from err
+    except msgspec.DecodeError as err:
+        raise CorruptIndexError(f"{folder / STATE} cannot be read ({err}); run `dowse rebuild`") from err
+    if state.format != FORMAT:
+        raise CorruptIndexError(f"{folder} has format {state.format}, not {FORMAT}; run `dowse rebuild`")
+    return state
+
+
+class PartWriter:
+    """Appends to the files of a part. Nothing counts until `publish`."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.state = read_state(folder) if (folder / STATE).exists() else PartState(0, 0)
+        self._sizes = {name: each.bytes for name, each in self.state.files.items()}
+        self._sums = {name: (list(each.blocks), each.tail) for name, each in self.state.files.items()}
+        self._open: dict[str, int] = {}
+        self._dirty: set[str] = set()
+
+    def size(self, name: str) -> int:
+        """Bytes of a file, with what is not published yet."""
+        return self._sizes.get(name, 0)
+
+    def append(self, name: str, values: NDArray[Any]) -> None:
+        data = memoryview(np.ascontiguousarray(values).data).cast("B") if values.size else memoryview(b"")
+        if not len(data):
+            return
+        with storing(self.folder / name):
+            handle = self._handle(name)
+            self._write(handle, data)
+        self._dirty.add(name)
+        self._sizes[name] = self.size(name) + len(data)
+        self._checksum(name, data)
+
+    def pad(self, name: str, to_bytes: int) -> None:
+        """Zeros up to a size: rows that an optional file has no value for."""
+        missing = to_bytes - self.size(name)
+        while missing > 0:
+            self.append(name, np.zeros(min(missing, BLOCK_BYTES), np.uint8))
+            missing = to_bytes - self.size(name)
+
+    def drop(self, name: str) -> None:
+        """Leave a file out of the next publication; it is deleted then."""
+        self._sizes.pop(name, None)
+        self._sums.pop(name, None)
+        self._dirty.discard(name)
+        if name in self._open:
+            os.close(self._open.pop(name))
+
+    def publish(self, rows: int, seq: int, facts: Mapping[str, float] | None = None) -> None:
+        with storing(self.folder):
+            for name in sorted(self._dirty):
+                os.fsync(self._open[name])
+        self._dirty.clear()
+        gone = set(self.state.files) - set(self._sizes)
+        files = {
+            name: FileState(self._sizes[name], tuple(self._sums[name][0]), self._sums[name][1]) for name in self._sizes
+        }
+        self.state = PartState(rows, seq, FORMAT, files, dict(self.state.facts) | dict(facts or {}))
+        replace_file(self.folder / STATE, msgspec.json.encode(self.state))
+        for name in gone:
+            (self.folder / name).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        while self._open:
+            os.close(self._open.popitem()[1])
+
+    def _handle(self, name: str) -> int:
+        if name not in self._open:
+            handle = os.open(self.folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            if os.fstat(handle).st_size < self.size(name):
+                os.close(handle)
+                raise CorruptIndexError(f"{self.folder / name} is shorter than its state says; run `dowse rebuild`")
+            os.ftruncate(handle, self.size(name))  # the rest of a crashed write
+            os.lseek(handle, 0, os.SEEK_END)
+            self._open[name] = handle
+        return self._open[name]
+
+    @staticmethod
+    def _write(handle: int, data: memoryview) -> None:
+        while len(data):
+            data = data[os.write(handle, data) :]
+
+    def _checksum(self, name: str, data: memoryview) -> None:
+        """Block checksums go on where the last append stopped, so an append costs what it appends."""
+        blocks, tail = self._sums.get(name, ([], 0))
+        filled = (self._sizes[name] - len(data)) % BLOCK_BYTES
+        while len(data):
+            piece = data[: BLOCK_BYTES - filled]
+            tail = crc32(piece, tail)
+            filled += len(piece)
+            data = data[len(piece) :]
+            if filled == BLOCK_BYTES:
+                blocks.append(tail)
+                tail, filled = 0, 0
+        self._sums[name] = (blocks, tail)
+
+
+class PartReader:
+    """The published rows of a part, mapped."""
+
+    def __init__(self, folder: Path, state: PartState | None = None) -> None:
+        self.folder = folder
+        self.state = state or read_state(folder)
+
+    def array(self, name: str, dtype: Any, *shape: int) -> NDArray[Any]:
+        """The file as an array of rows; empty when it does not exist."""
+        known = self.state.files.get(name)
+        size = known.bytes if known else 0
+        if not size:
+            return np.empty((0, *shape), dtype)
+        # np.frombuffer over mmap, not np.memmap: every slice of a memmap pays for the subclass.
+        return np.frombuffer(self._map(name, size), dtype).reshape(-1, *shape)
+
+    def _map(self, name: str, size: int) -> mmap.mmap:
+        path = self.folder / name
+        try:
+            with open(path, "rb") as file:
+                if os.fstat(file.fileno()).st_size < size:
+                    raise CorruptIndexError(f"{path} is shorter than its state says; run `dowse rebuild`")
+                return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+        except FileNotFoundError as err:
+            raise CorruptIndexError(f"{path} is missing; run `dowse rebuild`") from err
+
+    def damaged(self) -> Iterator[str]:
+        """Names of files and blocks whose bytes are not those that were written."""
+        for name, known in self.state.files.items():
+            if not known.bytes:
+                continue
+            data = memoryview(self._map(name, known.bytes))
+            sums = [*known.blocks, *([known.tail] if known.bytes % BLOCK_BYTES else [])]
+            for number, wanted in enumerate(sums):
+                if crc32(data[number * BLOCK_BYTES : (number + 1) * BLOCK_BYTES]) != wanted:
+                    yield f"{self.folder.name}/{name}, megabyte {number}"

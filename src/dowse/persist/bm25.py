@@ -1,0 +1,34 @@
+"""BM25: counts go in, a score comes out. One formula for the reference store and the fast one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from math import log1p
+
+K1 = 1.2  # measured: prose .510, against .511 at 1.5 (shared/lab/quality.md section 4)
+B = 0.75  # measured: .493 at k1 .9, b .4
+
+
+def inverse_frequency(chunks: int, containing: int) -> float:
+    """Lucene's idf, ln(1 + (N − n + .5)/(n + .5)): positive however common the term is (C-38)."""
+    return log1p((max(chunks, containing) - containing + 0.5) / (containing + 0.5))
+
+
+def query_weights(terms: Iterable[str], chunks: int, containing: Callable[[str], int]) -> dict[str, float]:
+    """Term → idf × how often the query says it, for the terms that occur at all."""
+    return {
+        term: times * inverse_frequency(chunks, found)
+        for term, times in Counter(terms).items()
+        if (found := containing(term)) > 0
+    }
+
+
+def attainable(terms: Iterable[str], chunks: int, containing: Callable[[str], int]) -> float:
+    """What `term_score` adds up to as every term, known or not, becomes frequent: the sum of the weights."""
+    return sum(times * inverse_frequency(chunks, containing(term)) for term, times in Counter(terms).items())
+
+
+def term_score(weight: float, frequency: int, length: int, mean_length: float) -> float:
+    """weight · tf/(tf + k1·(1 − b + b·length/mean)), as Lucene has it since version 8 (no factor k1 + 1)."""
+    return weight * frequency / (frequency + K1 * (1 - B + B * length / mean_length))

@@ -1,0 +1,175 @@
+"""Filter columns: field values go in as dictionary codes, and a filter comes out as a mask over the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowse.filters import (
+    META,
+    NUMBER_FIELDS,
+    TEXT_FIELDS,
+    Clause,
+    Eq,
+    Filter,
+    Gt,
+    In,
+    Lt,
+    Ne,
+    field_value,
+    holds,
+)
+from dowse.persist.arrays import PartReader, PartWriter
+from dowse.persist.database import Database
+from dowse.types import Chunk
+
+Mask = NDArray[np.bool_]
+Codes = NDArray[np.uint32]
+_ABSENT = 0  # the code of "no value"
+_COLUMN = "column-"
+
+
+def _file(field: str) -> str:
+    """A column's file; the user's own keys are spelled out in hexadecimal, since they may hold anything."""
+    own = field.startswith(META)
+    return f"{_COLUMN}meta-{field[len(META) :].encode().hex()}" if own else _COLUMN + field
+
+
+def _dtype(file: str) -> str:
+    return "<f8" if file in map(_file, NUMBER_FIELDS) else "<u4"
+
+
+class ColumnWriter:
+    """Appends the filterable fields of chunks to a part. New values get codes in the database first."""
+
+    def __init__(self, part: PartWriter, database: Database) -> None:
+        self._part = part
+        self._database = database
+        self._codes: dict[str, dict[str, int]] = {}
+
+    def append(self, chunks: Sequence[Chunk], rows_before: int) -> list[list[str]]:
+        """Write the columns; return, for each chunk, the tags by which words can be filtered."""
+        fields = [*TEXT_FIELDS, *sorted({META + key for chunk in chunks for key, _ in chunk.meta})]
+        values = {field: [field_value(chunk, field) for chunk in chunks] for field in fields}
+        codes = self._encode(
+            {field: [str(each) for each in column if each is not None] for field, column in values.items()}
+        )
+        tags: list[list[str]] = [[] for _ in chunks]
+        for field, column in values.items():
+            numbers = [_ABSENT if value is None else codes[field][str(value)] for value in column]
+            if any(numbers):
+                self._part.pad(_file(field), rows_before * 4)
+                self._part.append(_file(field), np.array(numbers, "<u4"))
+            for row, number in zip(tags, numbers, strict=True):
+                if number:
+                    row.append(tag(field, number))
+        for field in NUMBER_FIELDS:
+            numbers_of = [field_value(chunk, field) for chunk in chunks]
+            self._part.append(_file(field), np.array([np.nan if v is None else v for v in numbers_of], "<f8"))
+        return tags
+
+    def _encode(self, values: dict[str, list[str]]) -> dict[str, dict[str, int]]:
+        """Codes for all values, the new ones committed."""
+        new: list[tuple[str, str, int]] = []
+        for field, wanted in values.items():
+            known = self._codes.get(field)
+            if known is None:
+                rows = self._database.query("SELECT value, code FROM dictionary WHERE field = ?", [field])
+                known = self._codes[field] = dict(rows)
+            for value in wanted:
+                if value not in known:
+                    known[value] = len(known) + 1
+                    new.append((field, value, known[value]))
+        if new:
+            with self._database.transaction() as connection:
+                connection.executemany("INSERT INTO dictionary VALUES (?, ?, ?)", new)
+        return self._codes
+
+
+def tag(field: str, code: int) -> str:
+    """A value as one term of the words index."""
+    name = field[len(META) :].encode().hex() if field.startswith(META) else field
+    return f"{'m' if field.startswith(META) else 'f'}:{name}:{code}"
+
+
+class ColumnReader:
+    """Filters as masks over the rows of one moment."""
+
+    def __init__(self, part: PartReader, database: Database) -> None:
+        self._database = database
+        self._rows = part.state.rows
+        # Mapped now, not when first asked: a compaction deletes the files, and a lost one must be noticed on open.
+        self._mapped = {name: part.array(name, _dtype(name)) for name in part.state.files if name.startswith(_COLUMN)}
+        self._arrays: dict[str, NDArray[Any]] = {}
+        self._values: dict[str, list[str]] = {}
+
+    def mask(self, where: Filter) -> Mask:
+        mask = np.ones(self._rows, np.bool_)
+        for clause in where:
+            mask &= self._clause(clause)
+        return mask
+
+    def codes(self, clause: Clause) -> list[int] | None:
+        """The codes for which a clause holds; None for a field that has no codes, or where absence holds too."""
+        if clause.field in NUMBER_FIELDS or isinstance(clause, Ne):
+            return None
+        return [code for code, passes in enumerate(self._table(clause)) if passes]
+
+    def _clause(self, clause: Clause) -> Mask:
+        if clause.field in NUMBER_FIELDS:
+            return self._number(clause)
+        return np.asarray(self._table(clause)[self._array(clause.field)], np.bool_)
+
+    def _table(self, clause: Clause) -> Mask:
+        """By code, whether the clause holds."""
+        values = self._dictionary(clause.field)
+        table = np.zeros(len(values) + 1, np.bool_)
+        if isinstance(clause, Eq | In):  # an exact value is looked up, not searched for
+            wanted = {str(each) for each in (clause.values if isinstance(clause, In) else (clause.value,))}
+            if all(isinstance(each, str) for each in (clause.values if isinstance(clause, In) else (clause.value,))):
+                table[1:] = [value in wanted for value in values]
+                return table
+        table[_ABSENT] = holds(clause, None)
+        table[1:] = [holds(clause, value) for value in values]
+        return table
+
+    def _number(self, clause: Clause) -> Mask:
+        column = self._array(clause.field)
+        with np.errstate(invalid="ignore"):
+            match clause:
+                case Gt(_, bound):
+                    found = column > float(bound)
+                case Lt(_, bound):
+                    found = column < float(bound)
+                case Eq(_, wanted):
+                    found = column == float(wanted)
+                case Ne(_, wanted):
+                    found = column != float(wanted)
+                case In(_, values):
+                    found = np.isin(column, [float(each) for each in values])
+                case _:
+                    raise TypeError(f"{clause} cannot be asked of a number")
+        return np.asarray(found, np.bool_)
+
+    def _array(self, field: str) -> NDArray[Any]:
+        """A column in full length; rows beyond its file have no value."""
+        found = self._arrays.get(field)
+        if found is None:
+            name = _file(field)
+            found = self._mapped.get(name, np.empty(0, _dtype(name)))
+            if len(found) < self._rows:
+                absent = np.nan if field in NUMBER_FIELDS else _ABSENT
+                found = np.concatenate([found, np.full(self._rows - len(found), absent, found.dtype)])
+            self._arrays[field] = found
+        return found
+
+    def _dictionary(self, field: str) -> list[str]:
+        """Values by code − 1."""
+        found = self._values.get(field)
+        if found is None:
+            rows = self._database.query("SELECT value FROM dictionary WHERE field = ? ORDER BY code", [field])
+            found = self._values[field] = [row[0] for row in rows]
+        return found

@@ -1,0 +1,352 @@
+"""SQLite, the truth: documents go in by transaction, rows come out by key; a commit is the acknowledgement."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from dowse.errors import CorruptIndexError, StorageError, UnavailableError
+from dowse.identity import id_number, number_id
+from dowse.persist.arrays import storing, sync_folder
+from dowse.persist.manifest import SCHEMA_VERSION, check_version
+from dowse.types import Chunk, ChunkId, Document, DocumentInfo, Edge, Source
+
+_SIGN = 1 << 63  # SQLite's integers are signed: an id is stored minus 2^63 where it is larger
+_BUSY_S = 30.0
+_IN_LIMIT = 500  # parameters per statement; chosen below SQLite's old limit of 999
+_encode = msgspec.json.Encoder().encode
+_chunk_decoder = msgspec.json.Decoder(Chunk)
+_decode_meta = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
+
+
+class Row(NamedTuple):
+    """A chunk's row."""
+
+    key: int
+    id: ChunkId
+    content_hash: str
+    chunk: Chunk
+
+
+class Database:
+    """One connection to write with, and one per thread to read with."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self._path = path
+        self._read_only = read_only
+        self._local = threading.local()
+        self._all: list[sqlite3.Connection] = []
+        with _errors(self._path):
+            found = self.read.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
+        check_version(found and found[0], path.parent)
+
+    # --- connections --------------------------------------------------------------------------------
+
+    @property
+    def read(self) -> sqlite3.Connection:
+        """This thread's connection."""
+        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if found is None:
+            found = self._local.connection = self._connect()
+        return found
+
+    def _connect(self) -> sqlite3.Connection:
+        mode = "ro" if self._read_only else "rw"
+        with _errors(self._path):
+            connection = self._open(mode)
+            try:
+                connection.execute("SELECT 1 FROM sqlite_master").fetchone()
+            except sqlite3.OperationalError:
+                connection.close()
+                if os.access(self._path.parent, os.W_OK):
+                    raise
+                # A write-ahead log on a medium that cannot be written to: what is checkpointed is readable. Only
+                # there: an immutable connection never sees what another process writes.
+                connection = self._open("ro&immutable=1")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA mmap_size = 268435456")
+        self._all.append(connection)
+        return connection
+
+    def _open(self, mode: str) -> sqlite3.Connection:
+        uri = f"{self._path.absolute().as_uri()}?mode={mode}"
+        return sqlite3.connect(uri, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+
+    def close(self) -> None:
+        for connection in self._all:
+            connection.close()
+        self._all.clear()
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing; durable when it ends."""
+        connection = self.read
+        with _errors(self._path):
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    # --- small facts --------------------------------------------------------------------------------
+
+    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        with _errors(self._path):
+            return self.read.execute(sql, parameters).fetchall()
+
+    def seq(self) -> int:
+        """The number of the last change to what is searchable."""
+        return int(self.query("SELECT value FROM meta WHERE key = 'seq'")[0][0])
+
+    def fact(self, key: str) -> str | None:
+        found = self.query("SELECT value FROM meta WHERE key = ?", [key])
+        return str(found[0][0]) if found else None
+
+    def set_fact(self, key: str, value: str) -> None:
+        with self.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, value])
+
+    def sources(self) -> list[Source]:
+        return [Source(*row) for row in self.query("SELECT name, root FROM sources ORDER BY name")]
+
+    def add_source(self, source: Source) -> None:
+        with self.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO sources VALUES (?, ?)", [source.name, source.root])
+
+    def remove_source(self, name: str) -> None:
+        with self.transaction() as connection:
+            connection.execute("DELETE FROM sources WHERE name = ?", [name])
+
+    # --- documents ----------------------------------------------------------------------------------
+
+    def put(self, documents: Sequence[Document]) -> None:
+        now = datetime.now(UTC).isoformat()
+        with self.transaction() as connection:
+            seq = _next_seq(connection)
+            for document in documents:
+                _end(connection, document.id, seq)
+                _insert(connection, document, now)
+
+    def remove(self, document_ids: Collection[str]) -> int:
+        with self.transaction() as connection:
+            seq = _next_seq(connection)
+            return sum(_end(connection, each, seq) for each in document_ids)
+
+    def documents(self, source: str | None = None) -> Iterable[DocumentInfo]:
+        where, parameters = ("", []) if source is None else (" WHERE source = ?", [source])
+        rows = self.query(f"SELECT {_INFO} FROM documents{where} ORDER BY source, path", parameters)
+        return [_info(row) for row in rows]
+
+    def documents_of(self, document_ids: Collection[str]) -> list[DocumentInfo]:
+        found: list[DocumentInfo] = []
+        for part in batches(list(document_ids), _IN_LIMIT):
+            found += map(_info, self.query(f"SELECT {_INFO} FROM documents WHERE id IN ({_marks(part)})", part))
+        return found
+
+    def document(self, document_id: str) -> DocumentInfo | None:
+        rows = self.query(f"SELECT {_INFO} FROM documents WHERE id = ?", [document_id])
+        return _info(rows[0]) if rows else None
+
+    def document_chunks(self, document_id: str) -> list[Chunk]:
+        rows = self.query(
+            "SELECT body FROM chunks WHERE document = (SELECT number FROM documents WHERE id = ?) AND died IS NULL"
+            " ORDER BY key",
+            [document_id],
+        )
+        return [_decode_chunk(row[0]) for row in rows]
+
+    # --- chunks -------------------------------------------------------------------------------------
+
+    def chunks(self, ids: Collection[ChunkId]) -> dict[ChunkId, Chunk]:
+        """By id; a living row wins over a dead one that is still there."""
+        found: dict[ChunkId, Chunk] = {}
+        wanted = [signed(id_number(each)) for each in ids]
+        for part in batches(wanted, _IN_LIMIT):
+            rows = self.query(
+                f"SELECT id, body FROM chunks WHERE id IN ({_marks(part)}) ORDER BY died IS NULL, key", part
+            )
+            found.update((number_id(unsigned(row[0])), _decode_chunk(row[1])) for row in rows)
+        return found
+
+    def rows_after(self, key: int, limit: int) -> list[Row]:
+        """Living searchable rows in order of key."""
+        rows = self.query(
+            "SELECT key, id, content_hash, body FROM chunks WHERE key > ? AND searchable AND died IS NULL"
+            " ORDER BY key LIMIT ?",
+            [key, limit],
+        )
+        return [_row(row) for row in rows]
+
+    def rows(self, keys: Sequence[int]) -> list[Row]:
+        """Rows by key, in order of key; those that are gone are left out."""
+        found: list[Row] = []
+        for part in batches(keys, _IN_LIMIT):
+            sql = f"SELECT key, id, content_hash, body FROM chunks WHERE key IN ({_marks(part)}) ORDER BY key"
+            found += [_row(row) for row in self.query(sql, part)]
+        return found
+
+    def tombstones(self, up_to_seq: int) -> list[int]:
+        return [row[0] for row in self.query("SELECT key FROM tombstones WHERE seq <= ?", [up_to_seq])]
+
+    def purge(self, up_to_seq: int, *, tombstones: bool) -> None:
+        """Let go of rows whose end is published; of their tombstones too, when the derived rows are new."""
+        dead = self.query("SELECT EXISTS (SELECT 1 FROM chunks WHERE died <= ?)", [up_to_seq])[0][0]
+        if not dead and not tombstones:
+            return
+        with self.transaction() as connection:
+            connection.execute("DELETE FROM chunks WHERE died <= ?", [up_to_seq])
+            if tombstones:
+                connection.execute("DELETE FROM tombstones WHERE seq <= ?", [up_to_seq])
+
+    def edges(self, ids: Collection[ChunkId], *, incoming: bool) -> list[Edge]:
+        found: list[Edge] = []
+        end = "target" if incoming else "source"
+        for part in batches([signed(id_number(each)) for each in ids], _IN_LIMIT):
+            rows = self.query(
+                "SELECT DISTINCT source, target, relation, weight, description FROM edges"
+                f" WHERE {end} IN ({_marks(part)})",
+                part,
+            )
+            found += [Edge(number_id(unsigned(r[0])), number_id(unsigned(r[1])), r[2], r[3], r[4]) for r in rows]
+        return found
+
+
+# --- the file ---------------------------------------------------------------------------------------
+
+
+def create_database(path: Path) -> None:
+    """All tables at once, in a file that gets its name when it is whole. The caller holds the writer's lock."""
+    script = files("dowse.persist").joinpath("schema.sql").read_text("utf-8")
+    temporary = path.with_name(path.name + ".new")
+    with _errors(path), storing(path):
+        for leftover in path.parent.glob(temporary.name + "*"):
+            leftover.unlink()
+        with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(script)
+            connection.execute("INSERT INTO meta VALUES ('schema_version', ?), ('seq', '0')", [str(SCHEMA_VERSION)])
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        temporary.rename(path)
+        sync_folder(path.parent)
+
+
+@contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    """The border to SQLite."""
+    try:
+        yield
+    except sqlite3.OperationalError as err:
+        text = str(err)
+        if "full" in text or "disk I/O" in text:
+            raise StorageError(f"cannot write {path}: {text}; free some space and run the command again") from err
+        if "readonly" in text:
+            raise StorageError(f"cannot write {path}: {text}") from err
+        if "locked" in text or "busy" in text:
+            raise UnavailableError(f"{path} is locked by another program; try again") from err
+        if "no such table" in text or "unable to open" in text:
+            raise CorruptIndexError(f"{path}: {text}; is this a Dowse index?") from err
+        raise
+    except sqlite3.DatabaseError as err:
+        if isinstance(err, sqlite3.IntegrityError | sqlite3.ProgrammingError):
+            raise
+        raise CorruptIndexError(f"{path} is damaged ({err}); restore it from a backup or index again") from err
+
+
+# --- rows ↔ values ----------------------------------------------------------------------------------
+
+_INFO = "id, source, path, title, content_hash, chunk_count, size_bytes, modified_ns, indexed_at, meta"
+
+
+def _next_seq(connection: sqlite3.Connection) -> int:
+    """The number of the change that is being made to what is searchable."""
+    connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'seq'")
+    return int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
+
+
+def _insert(connection: sqlite3.Connection, document: Document, now: str) -> None:
+    searchable = sum(chunk.level == "chunk" for chunk in document.chunks)
+    cursor = connection.execute(
+        f"INSERT INTO documents ({_INFO}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [document.id, document.source, document.path, document.title, document.content_hash, searchable,
+         document.size_bytes, document.modified_ns, now, _encode(document.meta).decode()],
+    )  # fmt: skip
+    number = cursor.lastrowid
+    connection.executemany(
+        "INSERT INTO chunks (id, document, searchable, content_hash, crc, body) VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (signed(id_number(chunk.id)), number, chunk.level == "chunk", bytes.fromhex(chunk.content_hash),
+             crc32(body := _encode(chunk)), body)
+            for chunk in document.chunks
+        ],
+    )  # fmt: skip
+    connection.executemany(
+        "INSERT OR REPLACE INTO edges (source, target, relation, weight, description, document)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
+        [
+            (signed(id_number(edge.source_id)), signed(id_number(edge.target_id)), edge.relation, edge.weight,
+             edge.description, number)
+            for edge in document.edges
+        ],
+    )  # fmt: skip
+
+
+def _end(connection: sqlite3.Connection, document_id: str, seq: int) -> bool:
+    """Take a document out: its chunks die, its edges go. False when there was none."""
+    found = connection.execute("SELECT number FROM documents WHERE id = ?", [document_id]).fetchone()
+    if found is None:
+        return False
+    connection.execute(
+        "INSERT INTO tombstones SELECT key, ? FROM chunks WHERE document = ? AND searchable AND died IS NULL",
+        [seq, found[0]],
+    )
+    connection.execute("UPDATE chunks SET died = ? WHERE document = ? AND died IS NULL", [seq, found[0]])
+    connection.execute("DELETE FROM edges WHERE document = ?", found)
+    connection.execute("DELETE FROM documents WHERE number = ?", found)
+    return True
+
+
+def _info(row: Sequence[Any]) -> DocumentInfo:
+    plain = dict(zip(_INFO.split(", "), row, strict=True))
+    plain |= {"indexed_at": datetime.fromisoformat(plain["indexed_at"]), "meta": _decode_meta(plain["meta"])}
+    return DocumentInfo(**plain)
+
+
+def _row(row: Sequence[Any]) -> Row:
+    return Row(row[0], number_id(unsigned(row[1])), row[2].hex(), _decode_chunk(row[3]))
+
+
+def _decode_chunk(body: bytes) -> Chunk:
+    try:
+        return _chunk_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as err:
+        raise CorruptIndexError(f"a stored chunk cannot be read ({err}); run `dowse doctor --verify`") from err
+
+
+def signed(number: int) -> int:
+    return number - 2 * _SIGN if number >= _SIGN else number
+
+
+def unsigned(number: int) -> int:
+    return number + 2 * _SIGN if number < 0 else number
+
+
+def batches(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ",".join("?" * len(values))

@@ -1,0 +1,128 @@
+"""The embedded store: a folder with the truth in SQLite and derived parts beside it, behind the store's port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+
+from dowse.errors import BadRequestError, BusyError, CorruptIndexError, NoIndexError
+from dowse.persist.arrays import replace_file, storing
+from dowse.persist.database import Database, create_database
+from dowse.persist.embeddings import Embeddings
+from dowse.persist.generation import Generation, Stamp, current
+from dowse.persist.lock import WriterLock
+from dowse.persist.manifest import DATABASE, DERIVED, LOCK
+from dowse.persist.snapshot import Snapshot
+from dowse.persist.writer import EmbeddedWriter
+from dowse.types import DocumentInfo, Source
+
+_CREATE_WAIT_S = 30.0  # another process is making the same index, which takes milliseconds; chosen
+_RETRIES = 5  # a reader meets a publication in the making; each try takes the newer one
+
+
+class EmbeddedStore:
+    """Opened by any number of processes; written by one at a time."""
+
+    def __init__(self, folder: Path, *, read_only: bool = False, create: bool = True) -> None:
+        self.folder = folder
+        self._derived = folder / DERIVED
+        self._read_only = read_only
+        if not (folder / DATABASE).exists():
+            if read_only or not create:
+                raise NoIndexError(f"there is no index at {folder}; run `dowse index PATH` to make one")
+            _create(folder)
+        self.database = Database(folder / DATABASE, read_only=read_only)
+        self._snapshot: Snapshot | None = None
+        self._stamp: Stamp = ()
+        self._lock = Lock()
+        if not read_only and self._behind():
+            self._catch_up()
+
+    def reader(self) -> Snapshot:
+        """The newest published moment; the same object while nothing new is published."""
+        with self._lock:
+            if self._snapshot is None or self._snapshot.place.stamp() != self._stamp:
+                self._snapshot, self._stamp = self._take(self._place())
+            return self._snapshot
+
+    def fact(self, key: str) -> str | None:
+        """A small thing to remember that is not about a document."""
+        return self.database.fact(key)
+
+    def set_fact(self, key: str, value: str) -> None:
+        self.database.set_fact(key, value)
+
+    def writer(self, *, wait_s: float = 0.0) -> EmbeddedWriter:
+        if self._read_only:
+            raise BadRequestError(f"{self.folder} was opened read-only; open it without read_only to write")
+        lock = WriterLock(self.folder / LOCK, wait_s)
+        try:
+            return EmbeddedWriter(self._derived, self.database, lock, self.reader)
+        except BaseException:
+            lock.close()
+            raise
+
+    def sources(self) -> Sequence[Source]:
+        return self.database.sources()
+
+    def documents(self, source: str | None = None) -> Iterable[DocumentInfo]:
+        return self.database.documents(source)
+
+    def close(self) -> None:
+        self._snapshot = None
+        self.database.close()
+
+    def place(self) -> Generation:
+        return self._place()
+
+    def _place(self) -> Generation:
+        found = current(self._derived)
+        if found is None:
+            raise CorruptIndexError(f"{self._derived} is missing; run `dowse rebuild`")
+        return found
+
+    def _take(self, place: Generation) -> tuple[Snapshot, Stamp]:
+        for left in reversed(range(_RETRIES)):
+            stamp = place.stamp()
+            try:
+                model = next((m for m in Embeddings(self.database).models() if m.number == place.model), None)
+                snapshot = Snapshot(place, model, self.database)
+                newer = self._place()
+                # A compaction forgets tombstones once its generation serves: without them the dead would rise.
+                if newer.number == place.number:
+                    return snapshot, stamp
+                place = newer
+            except (CorruptIndexError, FileNotFoundError):
+                # A file that a newer publication replaced is no damage; damage is the same at a second look.
+                newer = self._place()
+                if not left or (newer == place and newer.stamp() == stamp):
+                    raise
+                place = newer
+        raise CorruptIndexError(f"{self._derived} changes faster than it can be read")
+
+    def _behind(self) -> bool:
+        """Whether the derived parts lack something the truth has, or cannot be read."""
+        try:
+            return self.reader().seq != self.database.seq()
+        except (CorruptIndexError, FileNotFoundError):
+            return True
+
+    def _catch_up(self) -> None:
+        """Mend it, unless another process writes: a writer begins by mending."""
+        with suppress(BusyError):
+            self.writer(wait_s=0.0).close()
+
+
+def _create(folder: Path) -> None:
+    """Make an empty index, under the writer's lock: of two that begin at once, one must not replace the other's."""
+    with storing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    lock = WriterLock(folder / LOCK, _CREATE_WAIT_S)
+    try:
+        if not (folder / DATABASE).exists():
+            replace_file(folder / ".gitignore", b"*\n")
+            create_database(folder / DATABASE)
+    finally:
+        lock.close()

@@ -1,0 +1,100 @@
+"""Generations: which folder of derived parts serves, and where each part lies in it.
+
+    derived/CURRENT        the generation and the model that serve; replaced atomically
+    derived/7/rows/        one row a chunk: ids, keys, filter columns, forward index
+    derived/7/words/       tantivy
+    derived/7/vectors-1/   vectors of model 1
+
+A generation is made anew by a rebuild or a compaction and then only grows, so a reader that holds one needs no lock.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from dowse.errors import CorruptIndexError
+from dowse.persist.arrays import STATE, replace_file
+from dowse.persist.manifest import CURRENT
+
+Stamp = tuple[tuple[int, int, int] | None, ...]
+
+
+class _Pointer(msgspec.Struct, frozen=True):
+    generation: int
+    model: int | None = None
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A place, and the model that serves from it."""
+
+    derived: Path
+    number: int
+    model: int | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self.derived / str(self.number)
+
+    @property
+    def rows(self) -> Path:
+        return self.folder / "rows"
+
+    @property
+    def words(self) -> Path:
+        return self.folder / "words"
+
+    def vectors(self, model: int) -> Path:
+        return self.folder / f"vectors-{model}"
+
+    def serve(self) -> None:
+        """Make this the generation that readers take."""
+        replace_file(self.derived / CURRENT, msgspec.json.encode(_Pointer(self.number, self.model)))
+
+    def sweep(self) -> None:
+        """Delete the generations that do not serve.
+
+        A reader's tantivy watches its folder and may put a lock file back while we delete; the next sweep takes that.
+        """
+        for path in self.derived.iterdir():
+            if path.is_dir() and path.name != str(self.number):
+                shutil.rmtree(path, ignore_errors=True)
+
+    def stamp(self) -> Stamp:
+        """Changes whenever something is published; a few microseconds."""
+        paths = [self.derived / CURRENT, self.rows / STATE]
+        if self.model is not None:
+            paths.append(self.vectors(self.model) / STATE)
+        return tuple(_mark(path) for path in paths)
+
+
+def current(derived: Path) -> Generation | None:
+    """The generation that serves; None when there is none yet."""
+    path = derived / CURRENT
+    try:
+        pointer = msgspec.json.decode(path.read_bytes(), type=_Pointer)
+    except FileNotFoundError:
+        return None
+    except msgspec.DecodeError as err:
+        raise CorruptIndexError(f"{path} cannot be read ({err}); run `dowse rebuild`") from err
+    return Generation(derived, pointer.generation, pointer.model)
+
+
+def following(derived: Path) -> Generation:
+    """A generation with a number that was never used in this folder."""
+    derived.mkdir(parents=True, exist_ok=True)
+    numbers = [int(path.name) for path in derived.iterdir() if path.name.isdigit()]
+    return Generation(derived, max(numbers, default=0) + 1)
+
+
+def _mark(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return (found.st_mtime_ns, found.st_ino, found.st_size)

@@ -1,0 +1,52 @@
+"""One writer at a time, across processes: a lock that the operating system lets go of when its holder dies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+
+from dowse.errors import BusyError
+from dowse.persist.arrays import storing
+
+_POLL_S = 0.05  # chosen: quick enough for a person, cheap enough for a day
+
+
+class WriterLock:
+    """Held from construction to `close`."""
+
+    def __init__(self, path: Path, wait_s: float = 0.0) -> None:
+        with storing(path):
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        give_up = time.monotonic() + wait_s
+        while not self._try():
+            if time.monotonic() >= give_up:
+                holder = os.pread(self._file, 64, 0).decode("ascii", "replace").strip()
+                os.close(self._file)
+                who = f" (process {holder})" if holder else ""
+                raise BusyError(
+                    f"another process{who} is writing to {path.parent}; wait for it, or run again with --wait"
+                )
+            time.sleep(_POLL_S)
+        self._sign(path)
+
+    def _sign(self, path: Path) -> None:
+        """Who holds it, for those who wait. Written over the last holder's, so that a full disk has room for it."""
+        name = f"{os.getpid()}\n".encode()
+        try:
+            with storing(path):
+                os.ftruncate(self._file, os.pwrite(self._file, name, 0))
+        except BaseException:
+            self.close()
+            raise
+
+    def _try(self) -> bool:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def close(self) -> None:
+        os.close(self._file)

@@ -1,0 +1,257 @@
+"""The reference store: short, slow, obviously right. Every other store must agree with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+import numpy as np
+
+from dowse.errors import ModelMismatchError
+from dowse.filters import Filter, check, matches
+from dowse.identity import embedded_text, id_number, number_id, searchable_text
+from dowse.persist.bm25 import attainable, query_weights, term_score
+from dowse.persist.services import checked
+from dowse.persist.vectors import check_vectors
+from dowse.ports import Found, Ids, Mask, Matrix, Pending, StoreStats, Values, Vector
+from dowse.text import Tokenizer
+from dowse.types import Chunk, ChunkId, Document, DocumentInfo, Edge, Leg, Service, ServiceEdge, Source
+
+
+@dataclass(frozen=True)
+class _Words:
+    """A chunk as one word leg sees it. Stop words have counts, but do not lengthen the chunk."""
+
+    counts: Counter[str]
+    length: int
+
+
+_Documents = dict[str, tuple[Document, DocumentInfo]]
+
+
+@dataclass
+class _State:
+    documents: _Documents = field(default_factory=dict)
+    vectors: dict[str, Vector] = field(default_factory=dict)  # by content hash
+    services: tuple[Service, ...] = ()
+    service_edges: tuple[ServiceEdge, ...] = ()
+    model: str | None = None
+    dimension: int | None = None
+
+
+class MemoryStore:
+    """Keeps everything in dictionaries. Lost when closed."""
+
+    def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._now = now
+        self._sources: dict[str, Source] = {}
+        self._written = _State()
+        self._reader = MemoryReader(_State(), Tokenizer())
+
+    def reader(self) -> MemoryReader:
+        return self._reader
+
+    def writer(self, *, wait_s: float = 0.0) -> MemoryStore:
+        return self
+
+    def sources(self) -> Sequence[Source]:
+        return sorted(self._sources.values(), key=lambda source: source.name)
+
+    def documents(self, source: str | None = None) -> Iterable[DocumentInfo]:
+        return [info for _, info in self._written.documents.values() if source in (None, info.source)]
+
+    def close(self) -> None:
+        self.publish()
+
+    def add_source(self, source: Source) -> None:
+        self._sources[source.name] = source
+
+    def remove_source(self, name: str) -> None:
+        self._sources.pop(name, None)
+
+    def put(self, documents: Sequence[Document]) -> None:
+        for document in documents:
+            self._written.documents[document.id] = (document, document_info(document, self._now()))
+
+    def remove(self, document_ids: Collection[str]) -> int:
+        return sum(self._written.documents.pop(each, None) is not None for each in document_ids)
+
+    def put_services(self, services: Sequence[Service], edges: Sequence[ServiceEdge]) -> None:
+        self._written.services, self._written.service_edges = checked(services, edges)
+
+    def publish(self) -> None:
+        self._show(dict(self._written.documents))
+
+    def use_model(self, name: str, dimension: int) -> None:
+        if self._written.model not in (None, name):
+            raise ModelMismatchError(f"the store has vectors of {self._written.model}, not of {name}")
+        if self._written.dimension not in (None, dimension):
+            raise ModelMismatchError(f"{name} gives {dimension} dimensions, the store has {self._written.dimension}")
+        self._written.model, self._written.dimension = name, dimension
+        self._show(self._reader.documents)
+
+    def pending(self, limit: int) -> Sequence[Pending]:
+        missing = {
+            chunk.content_hash: Pending(chunk.content_hash, embedded_text(chunk))
+            for chunk in self._reader.searchable.values()
+            if chunk.content_hash not in self._written.vectors
+        }
+        return list(missing.values())[:limit]
+
+    def pending_count(self) -> int:
+        found = self._reader.searchable.values()
+        return sum(chunk.content_hash not in self._written.vectors for chunk in found)
+
+    def put_vectors(self, content_hashes: Sequence[str], vectors: Matrix) -> None:
+        check_vectors(vectors, len(content_hashes), self._written.dimension or 0)
+        self._written.vectors.update(zip(content_hashes, vectors, strict=True))
+        self._show(self._reader.documents)
+
+    def compact(self) -> None:
+        self.publish()
+
+    def _show(self, documents: _Documents) -> None:
+        """A new moment: these documents, and all vectors there are."""
+        moment = replace(self._written, documents=documents, vectors=dict(self._written.vectors))
+        self._reader = MemoryReader(moment, self._reader.tokenizer)
+
+
+class MemoryReader:
+    """One moment of a MemoryStore."""
+
+    def __init__(self, state: _State, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self._state = state
+        self.documents = state.documents
+        self.chunks = {chunk.id: chunk for document, _ in state.documents.values() for chunk in document.chunks}
+        self.searchable = {each.id: each for each in self.chunks.values() if each.level == "chunk"}
+        self._words: dict[Leg, dict[ChunkId, _Words]] = {"bm25_code": {}, "bm25_nlp": {}}
+        for each in self.searchable.values():
+            terms = tokenizer(searchable_text(each))
+            self._words["bm25_code"][each.id] = _Words(Counter(terms.code), len(terms.code))
+            self._words["bm25_nlp"][each.id] = _Words(Counter([*terms.prose, *terms.stops]), len(terms.prose))
+
+    @property
+    def stats(self) -> StoreStats:
+        return StoreStats(
+            documents=len(self._state.documents),
+            chunks=len(self.searchable),
+            vectors=sum(chunk.content_hash in self._state.vectors for chunk in self.searchable.values()),
+            model=self._state.model,
+            dimension=self._state.dimension,
+        )
+
+    def search_words(self, leg: Leg, terms: Sequence[str], k: int, where: Filter) -> Found:
+        ids = [each.id for each in self._passing(where)]
+        rows = [(id_number(each), score) for each in ids if (score := self._bm25(leg, terms, each)) > 0]
+        return _best(rows, k)
+
+    def search_vectors(self, vector: Vector, k: int, where: Filter) -> Found:
+        found = [(each.id, self._state.vectors.get(each.content_hash)) for each in self._passing(where)]
+        rows = [(id_number(each), float(vector @ own)) for each, own in found if own is not None]
+        return _best(rows, k)
+
+    def score_words(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Mapping[Leg, Values]:
+        return {
+            leg: np.array([self._bm25(leg, of_leg, number_id(int(each))) for each in ids], np.float64)
+            for leg, of_leg in terms.items()
+        }
+
+    def score_vectors(self, vector: Vector, ids: Ids) -> Values:
+        rows, exist = self.vectors(ids)
+        return np.where(exist, (rows @ vector).astype(np.float64), np.nan)
+
+    def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
+        dimension = self._state.dimension or 0
+        found = [self._vector(number_id(int(each))) for each in ids]
+        rows = [np.zeros(dimension, np.float32) if each is None else each for each in found]
+        exist = np.array([each is not None for each in found], np.bool_)
+        return np.array(rows, np.float32).reshape(len(found), dimension), exist
+
+    def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:
+        return {each: self.chunks[each] for each in ids if each in self.chunks}
+
+    def neighbours(self, ids: Collection[ChunkId], *, incoming: bool = False) -> Sequence[Edge]:
+        wanted = set(ids)
+        edges = {
+            edge
+            for document, _ in self._state.documents.values()
+            for edge in document.edges
+            if (edge.target_id if incoming else edge.source_id) in wanted
+        }
+        return sorted(edges, key=edge_order)
+
+    def passing(self, ids: Ids, where: Filter) -> Mask:
+        passing = {each.id for each in self._passing(where)}
+        return np.array([number_id(int(each)) in passing for each in ids], np.bool_)
+
+    def attainable_words(self, terms: Mapping[Leg, Sequence[str]]) -> Mapping[Leg, float]:
+        return {leg: attainable(of_leg, len(self.searchable), self._frequency(leg)) for leg, of_leg in terms.items()}
+
+    def services(self) -> Sequence[Service]:
+        return self._state.services
+
+    def service_edges(self) -> Sequence[ServiceEdge]:
+        return self._state.service_edges
+
+    def document(self, document_id: str) -> DocumentInfo | None:
+        found = self._state.documents.get(document_id)
+        return found[1] if found else None
+
+    def documents_of(self, document_ids: Collection[str]) -> Sequence[DocumentInfo]:
+        return [found for each in dict.fromkeys(document_ids) if (found := self.document(each))]
+
+    def document_chunks(self, document_id: str) -> Sequence[Chunk]:
+        found = self._state.documents.get(document_id)
+        return found[0].chunks if found else ()
+
+    def _passing(self, where: Filter) -> list[Chunk]:
+        check(where)
+        return [chunk for chunk in self.searchable.values() if matches(chunk, where)]
+
+    def _vector(self, chunk_id: ChunkId) -> Vector | None:
+        chunk = self.searchable.get(chunk_id)
+        return self._state.vectors.get(chunk.content_hash) if chunk else None
+
+    def _bm25(self, leg: Leg, terms: Sequence[str], chunk_id: ChunkId) -> float:
+        words = self._words[leg]
+        own = words.get(chunk_id)
+        if own is None:
+            return 0.0
+        mean = max(sum(each.length for each in words.values()) / len(words), 1.0)
+        weights = query_weights(terms, len(words), self._frequency(leg))
+        return sum(
+            term_score(weight, own.counts[term], own.length, mean)
+            for term, weight in weights.items()
+            if term in own.counts
+        )
+
+    def _frequency(self, leg: Leg) -> Callable[[str], int]:
+        """How many chunks hold a term."""
+        return lambda term: sum(term in each.counts for each in self._words[leg].values())
+
+
+def document_info(document: Document, now: datetime) -> DocumentInfo:
+    return DocumentInfo(
+        id=document.id,
+        source=document.source,
+        path=document.path,
+        title=document.title,
+        content_hash=document.content_hash,
+        chunk_count=sum(chunk.level == "chunk" for chunk in document.chunks),
+        size_bytes=document.size_bytes,
+        modified_ns=document.modified_ns,
+        indexed_at=now,
+        meta=document.meta,
+    )
+
+
+def edge_order(edge: Edge) -> tuple[float, str, str, str]:
+    return (-edge.weight, edge.source_id, edge.target_id, edge.relation)
+
+
+def _best(rows: list[tuple[int, float]], k: int) -> Found:
+    rows = sorted(rows, key=lambda row: (-row[1], row[0]))[:k]
+    return Found(np.array([row[0] for row in rows], np.uint64), np.array([row[1] for row in rows], np.float64))

@@ -1,0 +1,157 @@
+"""The doctor of the embedded store: parts go in, checks come out; nothing is changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from zlib import crc32
+
+import numpy as np
+
+from dowse.errors import CorruptIndexError
+from dowse.identity import embedded_text, searchable_text, text_hash
+from dowse.persist.arrays import PartReader
+from dowse.persist.database import Database, Row
+from dowse.persist.embedded import EmbeddedStore
+from dowse.persist.embeddings import Embeddings
+from dowse.persist.forward import WORD_LEGS, hash_term
+from dowse.persist.snapshot import Snapshot
+from dowse.persist.words import WordsReader
+from dowse.text import Tokenizer
+from dowse.types import Check, Leg
+
+_REBUILD = "dowse rebuild"
+_BATCH = 1000
+
+
+def verify(store: EmbeddedStore, *, deep: bool) -> Iterator[Check]:
+    """Quick checks, and with `deep` every row, every checksum and the agreement of all parts."""
+    yield _database(store.database, deep=deep)
+    stored = _rows(store.database) if deep else None
+    if stored:
+        yield stored
+        yield _embeddings(store.database)
+    try:
+        snapshot = store.reader()
+    except CorruptIndexError as err:
+        yield Check("derived", "fail", str(err), _REBUILD)
+        return
+    yield _published(store, snapshot)
+    yield _agreement(store.database, snapshot)
+    if stored:
+        bytes_found = _checksums(store, snapshot)
+        yield bytes_found
+        if stored.state == bytes_found.state == "ok":  # damaged bytes may not even be readable
+            yield _forward(store, snapshot)
+            yield from _vectors(store, snapshot)
+
+
+def _result(name: str, problems: list[str], fine: str, fix: str) -> Check:
+    if not problems:
+        return Check(name, "ok", fine)
+    more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
+    return Check(name, "fail", "; ".join(problems[:3]) + more, fix)
+
+
+def _database(database: Database, *, deep: bool) -> Check:
+    found = [row[0] for row in database.query("PRAGMA integrity_check" if deep else "PRAGMA quick_check")]
+    problems = [] if found == ["ok"] else found
+    return _result("database", problems, "SQLite finds nothing wrong", "restore a backup, or index again")
+
+
+def _rows(database: Database) -> Check:
+    """Every chunk's bytes against their checksum, and its text against its hash."""
+    problems, last, count = [], 0, 0
+    while rows := database.query("SELECT key, crc, body FROM chunks WHERE key > ? ORDER BY key LIMIT 1000", [last]):
+        problems += [f"chunk row {key} does not match its checksum" for key, crc, body in rows if crc32(body) != crc]
+        last, count = rows[-1][0], count + len(rows)
+    if not problems:
+        chunks = (row.chunk for row in _all_rows(database))
+        wrong = (each for each in chunks if text_hash(embedded_text(each)) != each.content_hash)
+        problems = [f"chunk {each.id} does not match its hash" for each in wrong]
+    return _result("chunks", problems, f"{count} rows match their checksums", "index the sources again")
+
+
+def _all_rows(database: Database) -> Iterator[Row]:
+    last = 0
+    while rows := database.rows_after(last, _BATCH):
+        yield from rows
+        last = rows[-1].key
+
+
+def _embeddings(database: Database) -> Check:
+    problems, last, count = [], 0, 0
+    sql = "SELECT number, crc, vector FROM embeddings WHERE number > ? ORDER BY number LIMIT 1000"
+    while rows := database.query(sql, [last]):
+        problems += [f"vector {number} does not match its checksum" for number, crc, data in rows if crc32(data) != crc]
+        last, count = rows[-1][0], count + len(rows)
+    return _result("embeddings", problems, f"{count} vectors match their checksums", "dowse reembed")
+
+
+def _published(store: EmbeddedStore, snapshot: Snapshot) -> Check:
+    if snapshot.seq == store.database.seq():
+        return Check("published", "ok", "all that is stored is searchable")
+    return Check(
+        "published", "warn", "stored documents are not searchable yet; a writer is at work or died", "dowse index"
+    )
+
+
+def _agreement(database: Database, snapshot: Snapshot) -> Check:
+    """The same living chunks in the truth and in the rows."""
+    truth = [row[0] for row in database.query("SELECT key FROM chunks WHERE searchable AND died IS NULL ORDER BY key")]
+    derived = snapshot.keys[snapshot.alive].tolist()
+    if snapshot.seq != database.seq():
+        truth = [key for key in truth if key in set(derived)]
+    problems = [] if truth == derived else [f"{len(truth)} chunks are stored, {len(derived)} are searchable"]
+    if snapshot.ahead and snapshot.seq == database.seq():  # else a writer is between its words and its rows
+        problems.append(f"the words hold {snapshot.ahead} chunks more than the rows")
+    return _result("agreement", problems, f"{len(truth)} chunks, the same in all parts", _REBUILD)
+
+
+def _checksums(store: EmbeddedStore, snapshot: Snapshot) -> Check:
+    place = store.place()
+    problems = list(PartReader(place.rows).damaged())
+    problems += WordsReader(place.words).damaged()
+    if snapshot.model:
+        problems += PartReader(place.vectors(snapshot.model.number)).damaged()
+    return _result("checksums", problems, "every block matches its checksum", _REBUILD)
+
+
+def _forward(store: EmbeddedStore, snapshot: Snapshot) -> Check:
+    """Every chunk's text, tokenised again, against its terms in the forward index and its frequency in tantivy."""
+    tokenizer, problems = Tokenizer(), []
+    counts: Counter[tuple[Leg, str]] = Counter()
+    slot_of = {int(key): slot for slot, key in enumerate(snapshot.keys)}
+    for row in _all_rows(store.database):
+        slot = slot_of.get(row.key)
+        if slot is None:
+            continue
+        terms = tokenizer(searchable_text(row.chunk))
+        of_leg = dict(zip(WORD_LEGS, (terms.code, [*terms.prose, *terms.stops]), strict=True))
+        wanted = sorted({hash_term(term, leg) for leg, found in of_leg.items() for term in found})
+        if snapshot.terms_of(slot).tolist() != wanted:
+            problems.append(f"chunk {row.id} has other terms in the forward index")
+        counts.update((leg, term) for leg, found in of_leg.items() for term in set(found))
+    for (leg, term), count in counts.items():
+        least, most = snapshot.frequency_bounds(leg, term)
+        if not least <= count <= most:
+            problems.append(f"{count} chunks hold {term!r}, the words index says {most}")
+    return _result("terms", problems, "the word legs hold what the chunks say", _REBUILD)
+
+
+def _vectors(store: EmbeddedStore, snapshot: Snapshot) -> Iterator[Check]:
+    """Every served vector against the one in the truth."""
+    model = snapshot.model
+    if model is None:
+        return
+    problems, embeddings = [], Embeddings(store.database)
+    slot_of = {int(key): slot for slot, key in enumerate(snapshot.keys)}
+    rows = [(slot_of[row.key], row) for row in _all_rows(store.database) if row.key in slot_of]
+    for start in range(0, len(rows), _BATCH):
+        batch = rows[start : start + _BATCH]
+        known = embeddings.get(model, [row.content_hash for _, row in batch])
+        for slot, row in batch:
+            own = snapshot.vector_of(slot)
+            if own is not None and (row.content_hash not in known or not np.array_equal(own, known[row.content_hash])):
+                problems.append(f"chunk {row.id} has another vector than the truth")
+    yield _result("vectors", problems, "served vectors are those of the truth", _REBUILD)

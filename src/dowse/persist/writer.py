@@ -1,0 +1,386 @@
+"""The one writer of the embedded store: documents become durable, then searchable; vectors follow."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from dowse.errors import CorruptIndexError, ModelMismatchError
+from dowse.identity import embedded_text, id_number, searchable_text
+from dowse.persist.arrays import PartReader, PartWriter, storing
+from dowse.persist.columns import ColumnWriter
+from dowse.persist.database import Database, Row
+from dowse.persist.embeddings import Embeddings, Model
+from dowse.persist.forward import ForwardWriter, Slots
+from dowse.persist.generation import Generation, current, following
+from dowse.persist.lock import WriterLock
+from dowse.persist.services import replace_graph
+from dowse.persist.snapshot import Snapshot
+from dowse.persist.vectors import VectorReader, VectorWriter, check_vectors
+from dowse.persist.words import WordsWriter
+from dowse.ports import Matrix, Pending
+from dowse.text import Tokenizer
+from dowse.types import Document, Service, ServiceEdge, Source
+
+_BATCH_ROWS = 1000
+_DEAD_SHARE = 0.2  # dead rows that are worth a compaction (design section 4)
+_DEAD_LEAST = 1000  # chosen: below this a compaction saves nothing worth having
+
+
+class _Intent(msgspec.Struct, frozen=True):
+    """Written before tantivy commits: what it will hold when the rows are published."""
+
+    seq: int
+    rows: int
+
+
+class EmbeddedWriter:
+    """Holds the lock from construction to `close`, and begins by catching up with the truth."""
+
+    def __init__(self, derived: Path, database: Database, lock: WriterLock, reader: Callable[[], Snapshot]) -> None:
+        self._derived = derived
+        self._database = database
+        self._embeddings = Embeddings(database)
+        self._lock = lock
+        self._reader = reader
+        self._tokenizer = Tokenizer()
+        self._filling: Model | None = None
+        self._waiting: dict[str, list[int]] = {}
+        self._parts: _Parts | None = None
+        self._catch_up()
+
+    # --- the truth ----------------------------------------------------------------------------------
+
+    def add_source(self, source: Source) -> None:
+        self._database.add_source(source)
+
+    def remove_source(self, name: str) -> None:
+        self._database.remove_source(name)
+
+    def put(self, documents: Sequence[Document]) -> None:
+        self._database.put(documents)
+
+    def remove(self, document_ids: Collection[str]) -> int:
+        return self._database.remove(document_ids)
+
+    def put_services(self, services: Sequence[Service], edges: Sequence[ServiceEdge]) -> None:
+        replace_graph(self._database, services, edges)
+
+    # --- words --------------------------------------------------------------------------------------
+
+    def publish(self) -> None:
+        seq = self._database.seq()
+        try:
+            parts = self._open()
+        except CorruptIndexError:  # a publication failed halfway, on a full disk, and the truth went on since
+            self.compact()
+            return
+        if seq == parts.rows.state.seq:
+            return
+        try:
+            added = self._append_rows(parts, seq)
+        except BaseException:
+            parts.abandon()  # what was appended but not published is cut off when the parts are opened again
+            self._parts = None
+            raise
+        self._database.purge(seq, tombstones=False)
+        for model in self._embeddings.models():
+            self._fill_from_cache(model, added)
+        snapshot = self._reader()
+        if len(snapshot.dead) > max(_DEAD_LEAST, _DEAD_SHARE * snapshot.rows):
+            self.compact()
+
+    def compact(self) -> None:
+        """A new generation from the truth. The old one serves until the new one is whole."""
+        self._let_go()
+        self._waiting = {}  # slots are about to be numbered anew
+        serving = self._serving_number()
+        seq = self._database.seq()
+        place = following(self._derived)
+        parts = _Parts(place, self._database)
+        try:
+            added = self._append_rows(parts, seq)
+            for model in self._embeddings.models():
+                self._vectors_anew(place, model, added)
+            parts.close()
+        except BaseException:
+            parts.abandon()
+            shutil.rmtree(place.folder, ignore_errors=True)  # on a full disk, every byte counts
+            raise
+        place = Generation(place.derived, place.number, serving)
+        place.serve()
+        place.sweep()
+        self._database.purge(seq, tombstones=True)
+
+    # --- vectors ------------------------------------------------------------------------------------
+
+    def use_model(self, name: str, dimension: int) -> None:
+        serving = self._serving()
+        if serving is None:
+            serving = self._model(name, dimension)
+            self._serve(serving)
+        if serving.name != name:
+            raise ModelMismatchError(
+                f"the index has vectors of {serving.name}, not of {name}; "
+                f"run `dowse reembed {name}` to change, or use --embedder {serving.name}"
+            )
+        if serving.dimension != dimension:
+            raise ModelMismatchError(f"{name} gives {dimension} dimensions, the index has {serving.dimension}")
+        self._fill_with(serving)
+
+    def replace_model(self, name: str, dimension: int) -> None:
+        """Fill the vectors of another model, while the old ones serve; `serve_model` changes over."""
+        self._fill_with(self._model(name, dimension))
+
+    def serve_model(self) -> None:
+        """Let the model that was filled serve, and forget the others."""
+        filling = self._need_model()
+        self._serve(filling)
+        for model in self._embeddings.models():
+            if model.number != filling.number:
+                self._embeddings.remove_model(model)
+
+    def pending(self, limit: int) -> Sequence[Pending]:
+        model = self._need_model()
+        self._waiting = {}
+        found: dict[str, Pending] = {}
+        for batch in self._missing(model):
+            for slot, row in self._fill(model, batch):
+                if row.content_hash not in found and len(found) >= limit:
+                    continue
+                self._waiting.setdefault(row.content_hash, []).append(slot)
+                found.setdefault(row.content_hash, Pending(row.content_hash, embedded_text(row.chunk)))
+            if len(found) >= limit:
+                break
+        return list(found.values())
+
+    def pending_count(self) -> int:
+        model = self._filling or self._serving()
+        return len(self._reader().without_vector(self._vector_reader(model) if model else None))
+
+    def put_vectors(self, content_hashes: Sequence[str], vectors: Matrix) -> None:
+        model = self._need_model()
+        check_vectors(vectors, len(content_hashes), model.dimension)
+        self._embeddings.put(model, content_hashes, vectors)
+        unasked = any(each not in self._waiting for each in content_hashes)
+        slots, rows = [], []
+        for number, each in enumerate(content_hashes):
+            for slot in self._waiting.pop(each, ()):
+                slots.append(slot)
+                rows.append(number)
+        self._append_vectors(model, np.array(slots, np.int64), vectors[rows])
+        if unasked:  # chunks came or were numbered anew since `pending`: find those that wait for these
+            for batch in self._missing(model):
+                self._fill(model, batch)
+
+    def close(self) -> None:
+        try:
+            self.publish()
+        finally:
+            self._let_go()
+            self._lock.close()
+
+    # --- parts --------------------------------------------------------------------------------------
+
+    def _catch_up(self) -> None:
+        """Publish what a crashed writer left unpublished; rebuild what is missing or damaged."""
+        try:
+            place = current(self._derived)
+            if place is None:
+                self.compact()
+                return
+            self._parts = _Parts(place, self._database)
+            self._parts.check(self._database.seq())
+            self._reader()
+            self.publish()
+        except CorruptIndexError:
+            self.compact()
+
+    def _open(self) -> _Parts:
+        if self._parts is None:
+            place = current(self._derived)
+            if place is None:
+                raise CorruptIndexError(f"{self._derived} has gone; run `dowse rebuild`")
+            self._parts = _Parts(place, self._database)
+            self._parts.check(self._database.seq())
+        return self._parts
+
+    def _let_go(self) -> None:
+        if self._parts is not None:
+            self._parts.close()
+            self._parts = None
+
+    def _append_rows(self, parts: _Parts, seq: int) -> list[tuple[int, str]]:
+        """Derive what the truth has beyond the parts, and publish it. The slots and hashes that were added."""
+        added: list[tuple[int, str]] = []
+        while rows := self._database.rows_after(parts.last_key, _BATCH_ROWS):
+            first = parts.append(rows, self._tokenizer)
+            added += [(first + number, row.content_hash) for number, row in enumerate(rows)]
+        parts.publish(seq)
+        return added
+
+    # --- vectors, inside ----------------------------------------------------------------------------
+
+    def _serving_number(self) -> int | None:
+        try:
+            place = current(self._derived)
+        except CorruptIndexError:
+            place = None
+        known = self._embeddings.models()
+        if place is not None and any(model.number == place.model for model in known):
+            return place.model
+        return known[0].number if known else None  # CURRENT is gone: the oldest model is the one that served
+
+    def _serving(self) -> Model | None:
+        number = self._serving_number()
+        return next((model for model in self._embeddings.models() if model.number == number), None)
+
+    def _serve(self, model: Model) -> None:
+        place = current(self._derived)
+        if place is None:
+            raise CorruptIndexError(f"{self._derived} has gone; run `dowse rebuild`")
+        if self._vector_reader(model) is None:
+            part = PartWriter(place.vectors(model.number))
+            part.publish(0, self._database.seq())
+            part.close()
+        Generation(place.derived, place.number, model.number).serve()
+
+    def _need_model(self) -> Model:
+        if self._filling is None:
+            raise ValueError("use_model comes first")
+        return self._filling
+
+    def _fill_with(self, model: Model) -> None:
+        self._filling = model
+        self._waiting = {}
+
+    def _missing(self, model: Model) -> Iterator[list[tuple[int, Row]]]:
+        """Slots without a vector, and their rows, in batches."""
+        snapshot = self._reader()
+        missing = snapshot.without_vector(self._vector_reader(model))
+        for start in range(0, len(missing), _BATCH_ROWS):
+            slots = missing[start : start + _BATCH_ROWS].tolist()
+            keys = snapshot.keys[slots].tolist()
+            slot_of = dict(zip(keys, slots, strict=True))
+            yield [(slot_of[row.key], row) for row in self._database.rows(keys)]
+
+    def _model(self, name: str, dimension: int) -> Model:
+        known = next((model for model in self._embeddings.models() if model.name == name), None)
+        if known and known.dimension != dimension:
+            raise ModelMismatchError(f"{name} gives {dimension} dimensions, the index has {known.dimension}")
+        return known or self._embeddings.add_model(name, dimension)
+
+    def _vector_reader(self, model: Model) -> VectorReader | None:
+        place = current(self._derived)
+        if place is None or not (place.vectors(model.number) / "state.json").exists():
+            return None
+        return VectorReader(PartReader(place.vectors(model.number)), model.dimension)
+
+    def _fill_from_cache(self, model: Model, added: Sequence[tuple[int, str]]) -> None:
+        """Vectors that are known already, for chunks that are new: a renamed file embeds nothing."""
+        known = self._embeddings.get(model, [each for _, each in added])
+        rows = [(slot, known[each]) for slot, each in added if each in known]
+        if rows:
+            self._append_vectors(model, np.array([slot for slot, _ in rows], np.int64), np.stack([v for _, v in rows]))
+
+    def _fill(self, model: Model, rows: Sequence[tuple[int, Row]]) -> list[tuple[int, Row]]:
+        """Use what the cache has; return the rest."""
+        known = self._embeddings.get(model, [row.content_hash for _, row in rows])
+        cached = [(slot, known[row.content_hash]) for slot, row in rows if row.content_hash in known]
+        if cached:
+            slots = np.array([slot for slot, _ in cached], np.int64)
+            self._append_vectors(model, slots, np.stack([vector for _, vector in cached]))
+        return [(slot, row) for slot, row in rows if row.content_hash not in known]
+
+    def _vectors_anew(self, place: Generation, model: Model, added: Sequence[tuple[int, str]]) -> None:
+        part = PartWriter(place.vectors(model.number))
+        writer = VectorWriter(part, model.dimension)
+        for start in range(0, len(added), _BATCH_ROWS):
+            batch = added[start : start + _BATCH_ROWS]
+            known = self._embeddings.get(model, [each for _, each in batch])
+            found = [(slot, known[each]) for slot, each in batch if each in known]
+            if found:
+                slots = np.array([slot for slot, _ in found], np.int64)
+                writer.append(slots, np.stack([vector for _, vector in found]))
+        writer.publish(self._database.seq())
+        part.close()
+
+    def _append_vectors(self, model: Model, slots: Slots, vectors: Matrix) -> None:
+        if not len(slots):
+            return
+        place = current(self._derived)
+        if place is None:
+            raise CorruptIndexError(f"{self._derived} has gone; run `dowse rebuild`")
+        part = PartWriter(place.vectors(model.number))
+        try:
+            writer = VectorWriter(part, model.dimension)
+            writer.append(slots, vectors)
+            writer.publish(self._database.seq())
+        finally:
+            part.close()
+
+
+class _Parts:
+    """The parts that hold one row a chunk, open for appending."""
+
+    def __init__(self, place: Generation, database: Database) -> None:
+        self._place = place
+        self._database = database
+        self.rows = PartWriter(place.rows)
+        self._forward = ForwardWriter(self.rows)
+        self._columns = ColumnWriter(self.rows, database)
+        self._words = WordsWriter(place.words)
+        self._count = self.rows.state.rows
+        self._ahead = 0  # chunks that tantivy has and the rows have not
+        keys = PartReader(place.rows, self.rows.state).array("keys", "<i8")
+        self.last_key = int(keys[-1]) if len(keys) else 0
+
+    def check(self, seq: int) -> None:
+        """tantivy and the rows agree, or differ by exactly one publication that was cut short."""
+        self._ahead = self._words.rows() - self._count
+        if self._ahead and not (self._ahead > 0 and self._intent() == _Intent(seq, self._count + self._ahead)):
+            raise CorruptIndexError(f"{self._place.words} and its rows disagree; run `dowse rebuild`")
+
+    def append(self, rows: Sequence[Row], tokenizer: Tokenizer) -> int:
+        """Derive chunks; return the slot of the first."""
+        first = self._count
+        terms = [tokenizer(searchable_text(row.chunk)) for row in rows]
+        self.rows.append("ids", np.array([id_number(row.id) for row in rows], "<u8"))
+        self.rows.append("keys", np.array([row.key for row in rows], "<i8"))
+        tags = self._columns.append([row.chunk for row in rows], first)
+        self._forward.append(terms)
+        skip = min(self._ahead, len(rows))
+        self._ahead -= skip
+        self._words.append(first + skip, terms[skip:], tags[skip:])
+        self._count += len(rows)
+        self.last_key = rows[-1].key
+        return first
+
+    def publish(self, seq: int) -> None:
+        """Words first: readers take what the rows' state says, and by then it is there."""
+        if self._count > self.rows.state.rows:
+            with storing(self._place.words):
+                (self._place.folder / "intent.json").write_bytes(msgspec.json.encode(_Intent(seq, self._count)))
+            self._words.commit()
+        elif not self.rows.state.files:
+            self._words.commit()
+        documents = self._database.query("SELECT count(*) FROM documents")[0][0]
+        self.rows.publish(self._count, seq, {"documents": documents})
+
+    def abandon(self) -> None:
+        self.rows.close()
+        self._words.abandon()
+
+    def close(self) -> None:
+        self.rows.close()
+        self._words.close()
+
+    def _intent(self) -> _Intent | None:
+        try:
+            return msgspec.json.decode((self._place.folder / "intent.json").read_bytes(), type=_Intent)
+        except (FileNotFoundError, msgspec.DecodeError):
+            return None

@@ -1,0 +1,296 @@
+"""The shapes that parts meet at: small Protocols, so an implementation is one file and its contract test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from dowse.filters import Filter
+from dowse.types import (
+    Chunk,
+    ChunkId,
+    Document,
+    DocumentInfo,
+    Edge,
+    Leg,
+    Role,
+    ScoredChunk,
+    Service,
+    ServiceEdge,
+    Source,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ids = NDArray[np.uint64]  # a ChunkId read as one number: int(id, 16)
+    Values = NDArray[np.float64]
+    Vector = NDArray[np.float32]  # unit length
+    Matrix = NDArray[np.float32]  # one unit vector a row
+    Mask = NDArray[np.bool_]
+else:
+    Ids = Values = Vector = Matrix = Mask = Any
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """A file as it was read."""
+
+    source: str  # the source's name
+    path: str  # inside the source, with forward slashes
+    data: bytes
+    modified_ns: int
+
+    @property
+    def uri(self) -> str:
+        return f"{self.source}/{self.path}"
+
+
+class Reader(Protocol):
+    """Bytes become a document with chunks. Raises BadRequestError with a reason when it cannot."""
+
+    @property
+    def name(self) -> str: ...
+
+    def read(self, file: SourceFile) -> Document: ...
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a long job is."""
+
+    phase: str  # "read" (files) or "embed" (chunks)
+    done: int
+    total: int | None
+    note: str = ""
+
+
+Reporter = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a leg found, best first."""
+
+    ids: Ids
+    scores: Values
+
+
+@dataclass(frozen=True)
+class Pending:
+    """A text that still needs a vector."""
+
+    content_hash: str
+    text: str
+
+
+@dataclass(frozen=True)
+class StoreStats:
+    """How much a store holds, at one moment."""
+
+    documents: int
+    chunks: int  # of level "chunk": what is searched
+    vectors: int  # how many of those have one, for the model in use
+    model: str | None = None
+    dimension: int | None = None
+
+
+class Embedder(Protocol):
+    """Text becomes unit vectors."""
+
+    @property
+    def model(self) -> str:
+        """The name written to the manifest; two embedders with one name must agree."""
+        ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    def embed(self, texts: Sequence[str], *, role: Role) -> Matrix:
+        """One unit vector a text, in order; a vector does not depend on its neighbours in the call."""
+        ...
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A chunk in the running."""
+
+    chunk: Chunk
+    value: float  # in [0,1]: the last stage's word
+
+
+class Reranker(Protocol):
+    """Candidates are judged against a question, more closely than a search can."""
+
+    @property
+    def model(self) -> str:
+        """Names the judgement: two rerankers with one name must agree, for scores are kept by it."""
+        ...
+
+    def score(
+        self, query: str, candidates: Sequence[Candidate], *, timeout_s: float | None = None
+    ) -> Sequence[float | None]:
+        """One number in [0,1] a candidate, in order; None where it was not judged, for lack of time or of an answer.
+
+        Raises UnavailableError when it cannot judge at all.
+        """
+        ...
+
+
+class LLM(Protocol):
+    """A language model that answers in JSON."""
+
+    @property
+    def model(self) -> str: ...
+
+    def complete_json(self, prompt: str, schema: Mapping[str, Any], timeout_s: float, *, max_tokens: int) -> Any:
+        """The first JSON value of the reply, which the schema asks for and nothing guarantees: check its shape.
+
+        Free of NaN. UnavailableError when there is none after `timeout_s`, all tries together.
+        """
+        ...
+
+
+class Retriever(Protocol):
+    """A question becomes hits. What builds on search depends on this alone; an Engine is one."""
+
+    def retrieve(self, query: str, top_k: int | None = None) -> Sequence[ScoredChunk]:
+        """At most `top_k` hits, best first, with `final_score` in [0,1]."""
+        ...
+
+
+class StoreReader(Protocol):
+    """One consistent moment of a store. Legs give ids and scores; text is fetched once, after fusion."""
+
+    @property
+    def stats(self) -> StoreStats: ...
+
+    def search_words(self, leg: Leg, terms: Sequence[str], k: int, where: Filter) -> Found:
+        """The best k chunks by BM25 that pass the filter and hold at least one term."""
+        ...
+
+    def search_vectors(self, vector: Vector, k: int, where: Filter) -> Found:
+        """The best k chunks by cosine that pass the filter and have a vector."""
+        ...
+
+    def score_words(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Mapping[Leg, Values]:
+        """Exact BM25 of any chunks, in every leg asked for; 0 where no term occurs."""
+        ...
+
+    def score_vectors(self, vector: Vector, ids: Ids) -> Values:
+        """Exact cosine of any chunks; NaN where there is no vector yet."""
+        ...
+
+    def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
+        """Stored vectors, one row an id, and which of the rows exist (the others are zero)."""
+        ...
+
+    def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:
+        """Chunks of any level by id; ids that do not exist are left out."""
+        ...
+
+    def neighbours(self, ids: Collection[ChunkId], *, incoming: bool = False) -> Sequence[Edge]:
+        """Edges that leave (or, with incoming, enter) the chunks, sorted by weight down, then ids."""
+        ...
+
+    def passing(self, ids: Ids, where: Filter) -> Mask:
+        """Which of the chunks are alive, searchable and pass the filter."""
+        ...
+
+    def attainable_words(self, terms: Mapping[Leg, Sequence[str]]) -> Mapping[Leg, float]:
+        """The BM25 that a chunk full of all these terms would come near, in every leg asked for.
+
+        Terms that no chunk holds count too, so that a question in unknown words attains little of it.
+        """
+        ...
+
+    def services(self) -> Sequence[Service]:
+        """All nodes of the service graph, by name."""
+        ...
+
+    def service_edges(self) -> Sequence[ServiceEdge]:
+        """All edges of the service graph, by source, target and type."""
+        ...
+
+    def document(self, document_id: str) -> DocumentInfo | None: ...
+
+    def documents_of(self, document_ids: Collection[str]) -> Sequence[DocumentInfo]:
+        """Those that exist, each once."""
+        ...
+
+    def document_chunks(self, document_id: str) -> Sequence[Chunk]:
+        """All chunks of a document, of every level, in the order they were given."""
+        ...
+
+
+class StoreWriter(Protocol):
+    """The one writer. What `put` and `remove` return from is durable; what `publish` returns from is searchable."""
+
+    def add_source(self, source: Source) -> None:
+        """Remember a source; one with the same name is replaced."""
+        ...
+
+    def remove_source(self, name: str) -> None:
+        """Forget a source that has no documents any more."""
+        ...
+
+    def put(self, documents: Sequence[Document]) -> None:
+        """Add documents or replace those with the same id, all of them or none."""
+        ...
+
+    def remove(self, document_ids: Collection[str]) -> int:
+        """Delete documents with their chunks and edges; the number that existed."""
+        ...
+
+    def put_services(self, services: Sequence[Service], edges: Sequence[ServiceEdge]) -> None:
+        """Replace the whole service graph, durably; it is made anew from all documents, not piece by piece.
+
+        An edge from a service to itself is dropped. Refuses an edge whose end is no service.
+        """
+        ...
+
+    def publish(self) -> None: ...
+
+    def use_model(self, name: str, dimension: int) -> None:
+        """Say which model the vectors come from. Refuses another one than the index has (ModelMismatchError)."""
+        ...
+
+    def pending(self, limit: int) -> Sequence[Pending]:
+        """Texts of published chunks that have no vector yet, each once, in order; cached vectors are put to use."""
+        ...
+
+    def pending_count(self) -> int:
+        """How many published chunks have no vector yet."""
+        ...
+
+    def put_vectors(self, content_hashes: Sequence[str], vectors: Matrix) -> None:
+        """Keep vectors, durably and searchable. Refuses a wrong dimension, NaN and zero length."""
+        ...
+
+    def compact(self) -> None:
+        """Rebuild what is derived, without the dead."""
+        ...
+
+    def close(self) -> None:
+        """Publish what is left and let the next writer in."""
+        ...
+
+
+class Store(Protocol):
+    """A place where chunks are kept and found again."""
+
+    def reader(self) -> StoreReader:
+        """The newest published moment."""
+        ...
+
+    def writer(self, *, wait_s: float = 0.0) -> StoreWriter:
+        """The writer; BusyError when another process has it and does not let go in time."""
+        ...
+
+    def sources(self) -> Sequence[Source]: ...
+
+    def documents(self, source: str | None = None) -> Iterable[DocumentInfo]: ...
+
+    def close(self) -> None: ...

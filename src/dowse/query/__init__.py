@@ -1,0 +1,1 @@
+"""A question goes in, a ranked and explained result comes out; `pipeline.answer` is the way in."""

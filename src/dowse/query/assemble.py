@@ -1,0 +1,175 @@
+"""A profile and the parts at hand go in; the steps after the legs come out, in the profile's order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from secrets import token_bytes
+
+from dowse.ports import LLM, Reranker, StoreReader
+from dowse.query.adjust import CorpusBoost, Freshness, Threshold
+from dowse.query.cache import CachedReranker, Caches
+from dowse.query.diversify import Diversify
+from dowse.query.exact import ExactNames
+from dowse.query.fuse import Fuse, Method, MinMax, ReciprocalRank, ZScore
+from dowse.query.fuse_nested import FuseNested
+from dowse.query.graph import Graph, GraphSlots
+from dowse.query.parents import AttachParents, ReplaceByParent
+from dowse.query.profiles import PROFILES, Link, Place, Profile
+from dowse.query.rerank import Rerank
+from dowse.query.rerank_heuristic import HeuristicReranker
+from dowse.query.rerank_llm import LLMReranker
+from dowse.query.rerank_score import ScoreReranker
+from dowse.query.result import coverage
+from dowse.query.slate import Stage
+from dowse.query.weights import Alpha, ByLeg
+from dowse.text import Tokenizer
+from dowse.types import Degradation, DocumentInfo
+
+NO_CROSS_ENCODER = "no cross-encoder is configured; set DOWSE_RERANKER to a hub id or folder"
+NO_LLM = "no LLM is configured; set DOWSE_LLM_BASE_URL and DOWSE_LLM_MODEL"
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _no_documents() -> Iterable[DocumentInfo]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a query may use besides the store and the embedder; all of it may be missing."""
+
+    llm: LLM | None = None
+    cross_encoder: Reranker | None = None
+    cross_encoder_note: str = NO_CROSS_ENCODER  # why there is none
+    cross_encoder_lost: bool = False  # there should be one
+    profiles: tuple[Profile, ...] = PROFILES
+    caches: Caches | None = None
+    secret: bytes = field(default_factory=lambda: token_bytes(16), repr=False)  # of the LLM reranker's tags
+    documents: Callable[[], Iterable[DocumentInfo]] = _no_documents
+    now: Callable[[], datetime] = _now
+
+
+@dataclass(frozen=True)
+class Step:
+    """A stage and what may happen to it."""
+
+    stage: Stage
+    optional: bool = False  # UnavailableError skips it, with a note
+    even_late: bool = False  # an optional step that runs when no time is left, too
+    may_hang: bool = False  # asks something outside; with a deadline it is left behind when that passes
+
+
+Wave = tuple[Step, ...]
+"""Steps that run side by side. When there is more than one, they may only add lists."""
+
+
+@dataclass(frozen=True)
+class Assembly:
+    """Makes the stages of one query."""
+
+    profile: Profile
+    reader: StoreReader
+    tokenizer: Tokenizer
+    parts: Parts = field(default_factory=Parts)
+    left_s: Callable[[], float | None] = lambda: None
+
+    def fuse(self) -> Stage:
+        profile = self.profile
+        share = coverage(self.reader.stats)
+        weights = Alpha(profile.alpha, share) if profile.weights is None else ByLeg(profile.weights)
+        fuse = Fuse if profile.merge == "flat" else FuseNested
+        return fuse(self.reader, self.method(), weights)
+
+    def method(self) -> Method:
+        profile = self.profile
+        methods: dict[str, Method] = {
+            "z": ZScore(profile.exponent),
+            "minmax": MinMax(),
+            "rrf": ReciprocalRank(profile.rank_constant, profile.missing_rank),
+        }
+        return methods[profile.fusion]
+
+    def later(self) -> Iterator[Wave]:
+        """The stages after hydration that are on, one after the other."""
+        stages = self._stages()
+        for place in self.profile.order:
+            for step in self._links() if place == "rerank" else self._step(place, stages[place]):
+                yield (step,)
+
+    def _step(self, place: Place, stage: Stage | None) -> list[Step]:
+        # A threshold that was asked for is not optional: what it should drop would be a wrong answer. And what costs
+        # less than a look at the clock is not skipped for the clock's sake.
+        return [] if stage is None else [Step(stage, optional=place != "min_score", even_late=place != "graph")]
+
+    def _stages(self) -> dict[Place, Stage | None]:
+        """By place; None where it is off."""
+        own, reader = self.profile, self.reader
+        fresh = own.freshness_weight > 0 and own.freshness_half_life_days > 0  # S0-13
+        cut = own.min_score > 0 or own.min_similarity is not None
+        return {
+            "graph": Graph(reader, own.graph_options) if own.graph else None,
+            "replace_parents": ReplaceByParent(reader) if own.parents == "replace" else None,
+            "freshness": self._freshness() if fresh else None,
+            "boost": CorpusBoost(own.boost_rules, own.boost_cap) if own.boost else None,
+            "min_score": Threshold(own.min_score, own.min_similarity) if cut else None,
+            "mmr": Diversify(reader, own.diversity) if own.mmr else None,
+            "exact": ExactNames(reader, self.tokenizer) if own.exact else None,
+            "slots": GraphSlots(own.graph_options.slots) if own.graph else None,
+            "attach_parents": AttachParents(reader) if own.parents == "attach" else None,
+        }
+
+    def _freshness(self) -> Freshness:
+        own = self.profile
+        return Freshness(self.parts.now, own.freshness_half_life_days, own.freshness_weight, own.freshness_boost_only)
+
+    def _links(self) -> Iterator[Step]:
+        own = self.profile
+        for link in own.rerank:
+            reranker = self._reranker(link)
+            if reranker is None:
+                continue
+            outside = link in ("cross-encoder", "llm")
+            # The heuristic's word already holds what came before it, and the score's is that (C-19, S4-12).
+            weight = own.rerank_weight if outside else 1.0
+            window = min(own.llm_window, own.window) if link == "llm" else own.window
+            stage = Rerank(reranker, link, weight, window, self._time_left)
+            yield Step(stage, optional=True, even_late=not outside, may_hang=outside)
+
+    def _time_left(self) -> float | None:
+        left_s = self.left_s()
+        return self.profile.rerank_timeout_s if left_s is None else min(left_s, self.profile.rerank_timeout_s)
+
+    def _reranker(self, link: Link) -> Reranker | None:
+        own, llm = self.profile, self.parts.llm
+        if link == "heuristic":
+            return HeuristicReranker(tokenizer=self.tokenizer)
+        if link == "score":
+            return ScoreReranker()
+        if link == "cross-encoder":
+            return self._remembered(self.parts.cross_encoder)
+        if llm is None:
+            return None
+        return self._remembered(LLMReranker(llm, own.llm_scale, own.llm_characters, self.parts.secret))
+
+    def _remembered(self, reranker: Reranker | None) -> Reranker | None:
+        caches = self.parts.caches
+        return reranker if reranker is None or caches is None else CachedReranker(reranker, caches.scores)
+
+
+def missing_links(profile: Profile, parts: Parts, *, asked: bool) -> tuple[Degradation, ...]:
+    """What is to be said about links that are not configured.
+
+    A cross-encoder is an extra: its absence needs no word, unless a request asks for it or it cannot be opened. An LLM
+    is what a profile counts on.
+    """
+    notes = []
+    if "cross-encoder" in profile.rerank and parts.cross_encoder is None and (asked or parts.cross_encoder_lost):
+        notes.append(Degradation("cross-encoder", parts.cross_encoder_note))
+    if "llm" in profile.rerank and parts.llm is None:
+        notes.append(Degradation("llm", NO_LLM))
+    return tuple(notes)

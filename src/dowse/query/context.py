@@ -1,0 +1,139 @@
+"""Reading matter for a language model: a result and a budget go in, numbered and cited passages that fit come out."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from dowse.errors import BadRequestError
+from dowse.filters import Filter, matches
+from dowse.ports import StoreReader
+from dowse.types import Chunk, ChunkId, QueryResult
+
+SMALLEST_BUDGET = 50  # tokens; chosen: less holds no passage worth citing
+_LETTERS_PER_TOKEN = 4  # of a long word; the usual rule of thumb for English and code
+_PIECES = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_|\n")
+
+Count = Callable[[str], int]
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A stretch of one document, to be cited by its number."""
+
+    number: int  # from 1, best first
+    citation: str  # source_uri:first-last
+    title: str
+    text: str
+    tokens: int  # with its heading
+    chunk_ids: tuple[ChunkId, ...]  # the hits it answers for
+
+
+@dataclass(frozen=True)
+class Context:
+    """What fits. `left_out` counts hits that no longer did."""
+
+    query: str
+    passages: tuple[Passage, ...]
+    tokens: int
+    budget_tokens: int
+    left_out: int = 0
+
+    @property
+    def text(self) -> str:
+        """All passages, each below a line `[1] place · title`."""
+        return "\n\n".join(_block(each.number, each.citation, each.title, each.text) for each in self.passages)
+
+
+def estimated_tokens(text: str) -> int:
+    """An estimate from above for English and code: a piece for every digit, sign and line, more for a long word."""
+    return sum(ceil(len(piece) / _LETTERS_PER_TOKEN) for piece in _PIECES.findall(text))
+
+
+def assembled(
+    result: QueryResult, reader: StoreReader, budget_tokens: int, where: Filter = (), count: Count = estimated_tokens
+) -> Context:
+    """Hits in their order; `where` is the query's filter, for the sections.
+
+    A section takes the place of its parts when two of them are hits and it fits; what a passage holds already is not
+    said again; a hit that does not fit makes room for the next one that does.
+    """
+    if budget_tokens < SMALLEST_BUDGET:
+        raise BadRequestError(f"budget_tokens is {budget_tokens}; give at least {SMALLEST_BUDGET}")
+    parents = _parents(result, reader, where)
+    passages: list[Passage] = []
+    held: list[Chunk] = []
+    answered: set[ChunkId] = set()
+    used = left_out = 0
+    for hit in result.chunks:
+        if hit.id in answered:
+            continue
+        number = len(passages) + 1
+        fitting = _fitting(number, _candidates(hit, result, parents, held), budget_tokens - used, count)
+        if fitting is None:
+            left_out += 1
+            continue
+        chosen, tokens = fitting
+        own = tuple(each.id for each in result.chunks if each.id not in answered and _holds(chosen, each))
+        passages.append(Passage(number, cited(chosen), titled(chosen), chosen.text.strip("\n"), tokens, own))
+        held.append(chosen)
+        answered |= set(own)
+        used += tokens
+    return Context(result.query, tuple(passages), used, budget_tokens, left_out)
+
+
+def _fitting(number: int, candidates: Iterator[Chunk], left: int, count: Count) -> tuple[Chunk, int] | None:
+    """The first that fits, and its tokens, with the blank line behind it."""
+    for chunk in candidates:
+        tokens = count(_block(number, cited(chunk), titled(chunk), chunk.text) + "\n\n")
+        if tokens <= left:
+            return chunk, tokens
+    return None
+
+
+def _candidates(
+    hit: Chunk, result: QueryResult, parents: Mapping[ChunkId, Chunk], held: list[Chunk]
+) -> Iterator[Chunk]:
+    """What may speak for a hit: its section, a longer hit that holds it, itself; nothing that repeats what is held."""
+    parent = parents.get(hit.parent_id or "")
+    longer = [each for each in result.chunks if each.id != hit.id and _holds(each, hit)]
+    wider = [*((parent,) if parent else ()), *sorted(longer, key=lambda each: (-len(each.text), each.id))]
+    yield from (each for each in wider if not any(_holds(each, other) for other in held))
+    yield hit
+
+
+def _parents(result: QueryResult, reader: StoreReader, where: Filter) -> dict[ChunkId, Chunk]:
+    """Sections that two or more hits share and that pass the query's own filter (B-34)."""
+    shared = Counter(hit.parent_id for hit in result.chunks if hit.parent_id is not None)
+    found = reader.get([each for each, times in shared.items() if times > 1])
+    return {each: chunk for each, chunk in found.items() if chunk.level == "section" and matches(chunk, where)}
+
+
+def _holds(outer: Chunk, inner: Chunk) -> bool:
+    """Whether what one chunk says is all in the other: itself, its part, its lines, or the same words elsewhere."""
+    if inner.id == outer.id or inner.text.strip() in outer.text:
+        return True
+    if inner.document_id != outer.document_id:
+        return False
+    if outer.start_line is None or inner.start_line is None:
+        return inner.parent_id == outer.id
+    last, inner_last = outer.end_line or outer.start_line, inner.end_line or inner.start_line
+    return outer.start_line <= inner.start_line and inner_last <= last
+
+
+def cited(chunk: Chunk) -> str:
+    if chunk.start_line is not None:
+        return f"{chunk.source_uri}:{chunk.start_line}-{chunk.end_line or chunk.start_line}"
+    return f"{chunk.source_uri}, page {chunk.page}" if chunk.page is not None else chunk.source_uri
+
+
+def titled(chunk: Chunk) -> str:
+    return chunk.qualified_name or chunk.symbol_name or chunk.section_path or chunk.document_title
+
+
+def _block(number: int, citation: str, title: str, text: str) -> str:
+    heading = f"[{number}] {citation} · {title}" if title else f"[{number}] {citation}"
+    return f"{heading}\n{text}".rstrip("\n")

@@ -1,0 +1,102 @@
+"""A question goes in, what it spells as code comes out: names, files, places, error codes, quoted phrases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["code", "phrase", "place", "file", "call", "dotted", "error", "snake", "camel"]
+
+
+@dataclass(frozen=True)
+class Mention:
+    """Something that the question spells as code or in quotes."""
+
+    kind: Kind
+    text: str  # as written, without the marks around it
+    start: int  # of the span in the question, with the marks
+    end: int
+
+    @property
+    def name(self) -> str | None:
+        """What a symbol or file would be called; None where it is no name."""
+        bare = self.text.strip()
+        if self.kind in ("place", "code", "call"):
+            bare = re.sub(r":\d+(?:[:-]\d+)*$", "", bare)
+            bare = re.sub(r"\([^()]*\)$", "", bare)
+        if self.kind == "phrase" and not _LONE_NAME.fullmatch(bare):
+            return None
+        return bare if bare and not re.search(r"\s", bare) else None
+
+
+_EXTENSIONS = (
+    "bash|bat|cc|cfg|cjs|conf|cpp|cs|css|csv|dart|ex|exs|go|gradle|h|hpp|html|ini|ipynb|java|js|json|jsonl|jsx|kt|lock|"
+    "log|lua|md|mjs|php|pl|proto|ps1|py|pyi|r|rb|rs|rst|scala|scss|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|yaml|"
+    "yml|zig"
+)
+_LONE_NAME = re.compile(r"[A-Za-z_$][\w$.]*")
+# In this order; what one has taken the next no longer sees.
+_PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    ("code", re.compile(r"`{1,3}(?P<text>[^`\n]{1,200}?)`{1,3}")),
+    ("phrase", re.compile(r"\"(?P<text>[^\"\n]{2,200})\"|“(?P<curly>[^”\n]{2,200})”|«(?P<angle>[^»\n]{2,200})»")),
+    ("phrase", re.compile(r"(?<!\w)'(?P<text>[^'\n]{2,200})'(?!\w)")),
+    ("place", re.compile(rf"(?<![\w/])(?P<text>[\w./-]{{0,120}}\w\.(?:{_EXTENSIONS}):\d+(?:[:-]\d+)?)\b")),
+    ("file", re.compile(rf"(?<![\w/])(?P<text>[\w./-]{{0,120}}[\w-]\.(?:{_EXTENSIONS}))(?![\w(])")),
+    ("file", re.compile(r"(?<![\w/.])(?P<text>(?:\.{0,2}/)?[\w.-]+(?:/[\w.-]+){2,}/?|\.{0,2}/[\w.-]+(?:/[\w.-]+)+)")),
+    # Not the plural of careful writers: service(s).
+    ("call", re.compile(r"(?<![\w.])(?P<text>[A-Za-z_$][\w$]*(?:(?:\.|::|->)\w+)*\((?!e?s\))[^()\n]{0,60}\))")),
+    ("error", re.compile(r"\b(?P<text>0x[0-9A-Fa-f]{4,16}|E(?:CONN|ADDR|HOST|NET|NO)[A-Z]{2,})\b")),
+    ("error", re.compile(r"\b(?P<text>E(?:ACCES|AGAIN|BADF|BUSY|EXIST|INVAL|IO|ISDIR|PERM|PIPE|TIMEDOUT))\b")),
+    ("dotted", re.compile(r"(?<![\w.@/])(?P<text>[A-Za-z_$][\w$]+(?:(?:\.|::|->|#)[A-Za-z_$][\w$]+)+)(?![\w@])")),
+    ("snake", re.compile(r"(?<!\w)(?P<text>_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*|__?[A-Za-z]\w*)(?!\w)")),
+    ("error", re.compile(r"\b(?P<text>[A-Z]{1,8}(?:-[A-Z]{1,8})?-?\d{2,6}[A-Z]?)\b")),
+    ("camel", re.compile(r"\b(?P<text>[A-Za-z][A-Za-z0-9]*[a-z0-9][A-Z]\w*|[A-Z]{2,}[a-z]\w+)\b")),
+)
+# Look like error codes and are standards, ciphers, models or number formats.
+_NO_CODES = """
+    AES BF COVID FP GPT H HTTP INT IPV ISO MD MP Q RFC RSA SHA UINT UTF V X
+"""
+# Spelled in camel case by everyone, and the name of a thing in the world, not in the code.
+_NO_NAMES = """
+    clickhouse devops dynamodb ebay facebook github gitlab graphql iphone ipad javascript latex linkedin macos mcdonald
+    mongodb mysql nodejs openai opentelemetry paypal postgresql powershell pytorch rabbitmq sqlite tensorflow typescript
+    webassembly websocket wordpress youtube
+"""
+LONGEST_CHARACTERS = 2_000  # chosen: beyond it stands a pasted log, in which everything looks like a name
+
+
+def find_mentions(text: str) -> tuple[Mention, ...]:
+    """In the order they stand; none overlaps another."""
+    found: list[Mention] = []
+    rest = text[:LONGEST_CHARACTERS]
+    for kind, pattern in _PATTERNS:
+        for mention in _matches(kind, pattern, rest):
+            found.append(mention)
+            rest = rest[: mention.start] + "\n" * (mention.end - mention.start) + rest[mention.end :]
+    return tuple(sorted(found, key=lambda mention: mention.start))
+
+
+def without(text: str, mentions: tuple[Mention, ...]) -> str:
+    """The question with each mention replaced by a word that no rule knows."""
+    for mention in sorted(mentions, key=lambda each: -each.start):
+        text = text[: mention.start] + "it" + text[mention.end :]
+    return text
+
+
+def _matches(kind: Kind, pattern: re.Pattern[str], text: str) -> Iterator[Mention]:
+    for match in pattern.finditer(text):
+        inner = next((each for each in match.groups() if each is not None), "")
+        if inner.strip() and not _everyday(kind, inner):
+            yield Mention(kind, inner.strip(), match.start(), match.end())
+
+
+def _everyday(kind: Kind, text: str) -> bool:
+    """Whether it has the look of code and is ordinary writing."""
+    if kind == "error" and not text.startswith("0x"):
+        return re.split(r"[-\d]", text)[0] in _NO_CODES.split()
+    if kind == "camel":
+        plural = re.fullmatch(r"[A-Z]{2,}s", text) is not None  # APIs
+        return plural or text.lower() in _NO_NAMES.split()
+    return False

@@ -1,0 +1,144 @@
+"""The end of the path: a traced slate goes in, the result that every face shows comes out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from math import floor, isnan
+from typing import Any
+
+from dowse.ports import StoreReader, StoreStats
+from dowse.query.confidence import Confidence
+from dowse.query.explain import Matcher, history
+from dowse.query.slate import Fused, Hit, Slate, Traced
+from dowse.text import Tokenizer
+from dowse.types import LEGS, Chunk, Leg, QueryMetadata, QueryRequest, QueryResult, ScoredChunk
+
+# A leg's count goes by its own name; these stages' by what they made.
+COUNT_NAMES: Mapping[str, str] = {"fuse": "union", "hydrate": "hydrated"}
+
+
+_DEFAULTS: Mapping[str, Any] = {
+    each.name: each.default for each in fields(ScoredChunk) if each.name not in Chunk.__dataclass_fields__
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the result has to know besides the slate."""
+
+    request: QueryRequest
+    fusion: str
+    model: str | None  # that embedded the question
+    reader: StoreReader
+    tokenizer: Tokenizer
+    answer_style: str
+    started_s: float  # on time.perf_counter
+
+
+def coverage(stats: StoreStats) -> float:
+    """Share of the chunks that have a vector; an empty store lacks none."""
+    return stats.vectors / stats.chunks if stats.chunks else 1.0
+
+
+def coverage_note(stats: StoreStats) -> str:
+    share = floor(100 * coverage(stats))  # never "100 %" while one is missing
+    return f"vectors cover {share} % of the chunks; run `dowse index` to finish them"
+
+
+def result_of(traced: Traced, asked: Asked) -> QueryResult:
+    """The one trim to k happens here."""
+    slate = traced.slate
+    sure = slate.confidence
+    matcher = Matcher(slate.query, asked.tokenizer) if asked.request.explain else None
+    chunks = tuple(_scored(hit, slate, matcher) for hit in slate.hits[: slate.query.k])
+    variants = tuple(each.text for each in slate.query.variants)
+    return QueryResult(
+        query=asked.request.text,
+        chunks=chunks,
+        query_type=slate.query_type,
+        answer_style=asked.answer_style,
+        nothing_found=not chunks or (sure is not None and sure.nothing_found),
+        confidence=None if sure is None else sure.value,
+        degraded=slate.degraded,
+        expanded_queries=(asked.request.text, *variants) if variants else (),
+        metadata_answer=slate.metadata_answer,
+        service_context=slate.service_context,
+        query_metadata=_metadata(traced, asked, len(chunks)),
+    )
+
+
+def _scored(hit: Hit, slate: Slate, matcher: Matcher | None) -> ScoredChunk:
+    fused, row = slate.fused, hit.row
+    given = _given_later(hit, slate.confidence)
+    if fused is None or row is None:
+        return _shown(hit.chunk, given | {"scores": hit.scores})
+    matched = {} if matcher is None else matcher(hit.found)
+    legs = _leg_values(fused, row)
+    return _shown(
+        hit.chunk,
+        given
+        | {
+            "dense_score": legs["dense"],
+            "bm25_code_score": legs["bm25_code"],
+            "bm25_nlp_score": legs["bm25_nlp"],
+            "rrf_score": float(fused.raw[row]) if fused.method.name == "rrf" else None,
+            "fusion_score": float(fused.values[row]),
+            "scores": (*history(fused, row, matched), *hit.scores),
+        },
+    )
+
+
+def _shown(chunk: Chunk, given: dict[str, Any]) -> ScoredChunk:
+    """Past the constructor: a frozen one sets its fields one by one, and 46 of them take five times as long as this."""
+    made = object.__new__(ScoredChunk)
+    vars(made).update(vars(chunk))
+    vars(made).update(_DEFAULTS)
+    vars(made).update(given)
+    return made
+
+
+def _given_later(hit: Hit, sure: Confidence | None) -> dict[str, Any]:
+    """What the stages after fusion say. A boost may lift a value above 1 for the order's sake; it is shown as 1."""
+    child = hit.child
+    lines = (
+        None if child is None or child.start_line is None else (child.start_line, child.end_line or child.start_line)
+    )
+    return {
+        "rerank_score": hit.rerank,
+        "final_score": min(hit.value, 1.0),
+        "confidence": None if sure is None else sure.of_hits.get(hit.chunk.id),
+        "parents": hit.parents,
+        "graph_context": hit.graph,
+        "child_id": None if child is None else child.id,
+        "child_lines": lines,
+    }
+
+
+def _leg_values(fused: Fused, row: int) -> dict[Leg, float | None]:
+    """The exact score in each leg; None where a leg took no part or the chunk has no vector."""
+    values: dict[Leg, float | None] = dict.fromkeys(LEGS)
+    for column in fused.columns:
+        if column.variant:  # a paraphrase's scores are in the history; these are the question's own (B-64)
+            continue
+        value = float(column.scores[row])
+        values[column.leg] = None if isnan(value) else value
+    return values
+
+
+def _metadata(traced: Traced, asked: Asked, returned: int) -> QueryMetadata:
+    counts = [(COUNT_NAMES.get(each.stage, each.stage), each.count) for each in traced.trace]
+    return QueryMetadata(
+        total_ms=1000 * (time.perf_counter() - asked.started_s),
+        stages=tuple((each.stage, each.ms) for each in traced.trace),
+        counts=(
+            *((name, count) for name, count in counts if count is not None),
+            ("returned", returned),
+            ("dropped", traced.slate.dropped),
+        ),
+        embedding_coverage=coverage(asked.reader.stats),
+        model=asked.model,
+        fusion=asked.fusion,
+        chunks=asked.reader.stats.chunks,
+    )

@@ -1,0 +1,1 @@
+"""A result leaves the house: command line first, HTTP and MCP later."""

@@ -1,0 +1,207 @@
+"""A nursery of writers to be killed: jobs come in by lines, each runs in a fork, and what it acknowledges goes out.
+
+`Nursery` is the tests' side, `main` the writers'.
+
+In:   JOB SEED FOLDER
+Out:  start PID | try WHAT… | ack WHAT… | fail ERROR… | dead PID
+
+A fork costs milliseconds where a fresh interpreter costs half a second, so that hundreds of kills are affordable. Lines
+are shorter than a pipe's buffer and go out in one write each, so a kill never cuts one.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import NoReturn
+
+from dowse.identity import document_id
+from dowse.persist.embedded import EmbeddedStore
+from dowse.persist.writer import EmbeddedWriter
+from dowse.types import Document
+from factories import document, vectors
+
+DIMENSION = 16
+PATHS = 8
+
+
+def versioned(path: str, version: int) -> Document:
+    """A document whose every chunk says which version it is of, and how many chunks there are."""
+    count = 1 + (version * 7 + int(path)) % 5
+    return document(path, *(f"name{path} version{version} part{part}of{count} text" for part in range(count)))
+
+
+def say(*words: object) -> None:
+    os.write(1, (" ".join(map(str, words)) + "\n").encode())
+
+
+class Nursery:
+    """Starts writers and kills them."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        self._asked = self._dead = 0
+        self._living: set[int] = set()
+
+    def start(self, job: str, seed: int, folder: Path) -> int:
+        """The process that does the job."""
+        self.ask(job, seed, folder)
+        started, process = self.line()
+        assert started == "start"
+        return int(process)
+
+    def ask(self, job: str, seed: int, folder: Path) -> None:
+        """Start a job among others, whose lines will mingle."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{job} {seed} {folder}\n")
+        self._process.stdin.flush()
+        self._asked += 1
+
+    def line(self) -> list[str]:
+        """The next line, in words."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline().split()
+        assert line, "the nursery died"
+        if line[0] == "start":
+            self._living.add(int(line[1]))
+        elif line[0] == "dead":
+            self._living.discard(int(line[1]))
+            self._dead += 1
+        return line
+
+    def kill(self, process: int) -> list[list[str]]:
+        """End a writer as a power cut would; all it said that was not read yet."""
+        os.kill(process, signal.SIGKILL)
+        return self.rest(process)
+
+    def rest(self, process: int) -> list[list[str]]:
+        """What a writer says until it is dead."""
+        said = []
+        while (line := self.line()) != ["dead", str(process)]:
+            said.append(line)
+        return said
+
+    def settle(self) -> None:
+        """End what a test has left behind, and read what it said: the next test begins anew."""
+        while self._dead < self._asked:
+            for process in self._living:
+                with suppress(ProcessLookupError):  # dead already, and its line not read yet
+                    os.kill(process, signal.SIGKILL)
+            self.line()
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+def _mixed(writer: EmbeddedWriter, rng: random.Random) -> None:
+    """Write, replace, remove and publish."""
+    version = rng.randrange(10**6)
+    group = rng.sample(range(PATHS), rng.randint(1, 3))
+    if rng.random() < 0.75:
+        say("try", "put", version, *group)
+        writer.put([versioned(str(path), version) for path in group])
+        say("ack", "put", version, *group)
+    else:
+        say("try", "remove", 0, *group)
+        writer.remove([document_id("docs", str(path)) for path in group])
+        say("ack", "remove", 0, *group)
+    if rng.random() < 0.6:
+        writer.publish()
+        say("ack", "publish")
+
+
+def _compact(writer: EmbeddedWriter, rng: random.Random) -> None:
+    if rng.random() < 0.3:
+        _mixed(writer, rng)
+    writer.compact()
+    say("ack", "compact")
+
+
+def _vectors(writer: EmbeddedWriter, rng: random.Random) -> None:
+    _mixed(writer, rng)
+    writer.publish()
+    writer.use_model("test-model", DIMENSION)
+    hashes = [each.content_hash for each in writer.pending(rng.randint(1, 8))]
+    for each in hashes:
+        say("try", "vector", each)
+    writer.put_vectors(hashes, vectors(hashes, DIMENSION))
+    for each in hashes:
+        say("ack", "vector", each)
+    if rng.random() < 0.2:
+        writer.compact()
+
+
+def _swap(writer: EmbeddedWriter, rng: random.Random) -> None:
+    """One document, again and again in another version; now and then the files below it anew."""
+    writer.put([versioned("0", rng.randrange(10**6))])
+    writer.publish()
+    if rng.random() < 0.1:
+        writer.compact()
+    say("ack", "swap")
+
+
+def _hold(writer: EmbeddedWriter, rng: random.Random) -> None:
+    """Keep the lock, and a transaction besides."""
+    with writer._database.transaction() as connection:
+        connection.execute("UPDATE meta SET value = value WHERE key = 'seq'")
+        say("ack", "hold")
+        signal.pause()
+
+
+JOBS = {"mixed": _mixed, "compact": _compact, "vectors": _vectors, "swap": _swap, "hold": _hold}
+
+
+def _work(job: str, seed: int, folder: Path) -> None:
+    rng = random.Random(seed)
+    store = EmbeddedStore(folder)
+    if job == "once":  # many at once: each waits for its turn, writes one document and goes
+        writer = store.writer(wait_s=60.0)
+        writer.put([versioned(str(seed), 1)])
+        writer.close()
+        say("ack", "once", seed)
+        return
+    writer = store.writer()
+    say("ack", "open")
+    while True:
+        JOBS[job](writer, rng)
+
+
+def main() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are not waited for
+    for line in sys.stdin:
+        job, seed, folder = line.rstrip("\n").split(" ", 2)
+        if not os.fork():
+            _keep(job, int(seed), Path(folder))
+
+
+def _keep(job: str, seed: int, folder: Path) -> NoReturn:
+    """Start the writer, wait for its end and tell of it."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    writer = os.fork()
+    if writer:
+        os.waitpid(writer, 0)
+        say("dead", writer)
+        os._exit(0)
+    say("start", os.getpid())
+    try:
+        _work(job, seed, folder)
+    finally:  # a fork must not go on as a second nursery, whatever happened
+        err = sys.exc_info()[1]
+        if err is not None:
+            say("fail", type(err).__name__, str(err).replace("\n", " "))
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dowse.serve import terminal
+from dowse.serve.cli_values import legs, pairs, parse_moment, weights
+from dowse.serve.terminal import Marker, Places
+from dowse.text import Tokenizer
+from dowse.types import LEGS, Score, ScoredChunk
+
+CHUNK = ScoredChunk(
+    "00000000000000ff",
+    "d",
+    "def first():\n    pass\n\ndef retry_payment():\n    return charge_again()\n",
+    "CODE_LOGIC",
+    "app/src/pay.py",
+    document_source="app",
+    file_path="src/pay.py",
+    start_line=10,
+    end_line=14,
+    final_score=0.75,
+)
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+
+
+@given(st.text())
+def test_cleaned_text_holds_no_control_character_but_newline(text: str) -> None:
+    shown = terminal.clean(text)
+    assert not [char for char in shown if (ord(char) < 32 and char != "\n") or 127 <= ord(char) < 160]
+    shown.encode("utf-8")
+
+
+@given(st.text())
+def test_a_path_is_always_one_printable_line(path: str) -> None:
+    shown = terminal.clean_path(path)
+    assert not [char for char in shown if ord(char) < 32 or 127 <= ord(char) < 160]
+    assert len(shown.splitlines()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("a\x9b31mb", "a31mb"),
+        ("over\rwritten\r\nnext", "overwritten\nnext"),
+        ("if a\u202e } evil", "if a } evil"),
+        ("\ttab", "    tab"),
+    ],
+)
+def test_escapes_are_stripped(text: str, shown: str) -> None:
+    assert terminal.clean(text) == shown
+
+
+def test_a_path_with_a_newline_and_an_escape_is_shown_escaped() -> None:
+    assert terminal.clean_path("a\nb\x1b[2J☃.md") == "a\\nb\\x1b[2J☃.md"
+
+
+def test_a_file_below_the_folder_is_named_relative_to_it(tmp_path: Path) -> None:
+    file = tmp_path / "src" / "pay.py"
+    file.parent.mkdir()
+    file.write_text("x")
+    place = Places({"app": str(tmp_path)}, tmp_path / "src").of(CHUNK)
+    assert (place.name, place.path, place.file) == ("pay.py", "pay.py", file)
+
+
+def test_a_file_elsewhere_is_named_by_the_index_and_opened_by_its_path(tmp_path: Path) -> None:
+    file = tmp_path / "src" / "pay.py"
+    file.parent.mkdir()
+    file.write_text("x")
+    place = Places({"app": str(tmp_path)}, tmp_path / "other").of(CHUNK)
+    assert (place.name, place.path, place.file) == ("app/src/pay.py", str(file), file)
+
+
+def test_a_file_that_is_gone_has_only_its_name(tmp_path: Path) -> None:
+    place = Places({"app": str(tmp_path)}, tmp_path).of(CHUNK)
+    assert (place.name, place.path, place.file) == ("app/src/pay.py", "app/src/pay.py", None)
+
+
+def test_piped_hits_are_path_line_score_first_line(tmp_path: Path) -> None:
+    place = Places({}, tmp_path).of(CHUNK)
+    assert terminal.hit_line(CHUNK, place) == "app/src/pay.py:10:0.750:def first():"
+
+
+def test_the_snippet_is_the_line_with_most_words_of_the_query() -> None:
+    lines = Marker("retry payments", Tokenizer()).snippet(CHUNK, 1)
+    assert [line.number for line in lines] == [12, 13, 14]
+    start, stop = lines[1].marks[0]
+    assert lines[1].text[start:stop] == "retry_payment"
+
+
+def test_without_a_match_the_snippet_starts_at_the_first_line_that_is_not_blank() -> None:
+    chunk = replace(CHUNK, text="\n\nalpha\nbeta")
+    assert [line.text for line in Marker("zeta", Tokenizer()).snippet(chunk, 0)] == ["alpha"]
+
+
+def test_marks_follow_the_stems_of_the_index() -> None:
+    marker = Marker("retries", Tokenizer())
+    assert marker.marks("we retry, retried; no trial") == ((3, 8), (10, 17))
+
+
+def test_the_explanation_has_a_line_a_stage() -> None:
+    chunk = replace(CHUNK, scores=(Score("dense", 0.5, 3, "cosine\x1b[0m"), Score("fuse", 0.75, 0, "z")))
+    assert terminal.explain_lines(chunk) == [
+        "stage   value  rank  why",
+        "dense  0.5000    #3  cosine",
+        "fuse   0.7500        z",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("env", "refused", "on_terminal", "coloured"),
+    [
+        ({}, False, True, True),
+        ({}, False, False, False),
+        ({}, True, True, False),
+        ({"NO_COLOR": "1"}, False, True, False),
+        ({"NO_COLOR": ""}, False, True, True),
+        ({"FORCE_COLOR": "1"}, False, False, True),
+        ({"FORCE_COLOR": "0"}, False, False, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, True, False),
+        ({"CLICOLOR": "0"}, False, True, False),
+        ({"CLICOLOR_FORCE": "1"}, False, False, True),
+        ({"TERM": "dumb"}, False, True, False),
+    ],
+)
+def test_who_decides_on_colours(env: dict[str, str], refused: bool, on_terminal: bool, coloured: bool) -> None:
+    assert terminal.wants_colour(env, refused=refused, terminal=on_terminal) is coloured
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(1023, "1,023 bytes"), (1536, "1.5 KB"), (3 * 1024**2, "3.0 MB"), (2 * 1024**4, "2.0 TB")],
+)
+def test_sizes_for_people(count: int, shown: str) -> None:
+    assert terminal.human_bytes(count) == shown
+
+
+def test_moments_count_back_from_now() -> None:
+    assert parse_moment("90d", NOW, end=False) == NOW - timedelta(days=90)
+    assert parse_moment("12h", NOW, end=False) == NOW - timedelta(hours=12)
+    assert parse_moment("2w", NOW, end=True) == NOW - timedelta(weeks=2)
+
+
+def test_a_day_counts_wholly_at_both_ends() -> None:
+    midnight = datetime(2026, 1, 31, tzinfo=UTC)
+    assert parse_moment("2026-01-31", NOW, end=False) < midnight
+    assert parse_moment("2026-01-31", NOW, end=True) == midnight + timedelta(days=1)
+
+
+def test_a_time_with_a_zone_keeps_it() -> None:
+    moment = parse_moment("2026-01-31T10:00:00+02:00", NOW, end=False)
+    assert moment == datetime(2026, 1, 31, 8, tzinfo=UTC) - timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "90x", "2026-13-01", "9" * 20 + "y"])
+def test_what_is_no_time_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="write 90d"):
+        parse_moment(text, NOW, end=False)
+
+
+def test_flags_with_values_of_their_own() -> None:
+    ctx = click.Context(click.Command("x"))
+    option = click.Option(["--x"])
+    assert pairs(ctx, option, ("a=b=c", "d=")) == (("a", "b=c"), ("d", ""))
+    assert weights(ctx, option, ("dense=0.7",)) == (("dense", 0.7),)
+    assert weights(ctx, option, ()) is None
+    assert legs(ctx, option, "dense, bm25_nlp") == ("dense", "bm25_nlp")
+    assert legs(ctx, option, None) == LEGS
+    for wrong in (lambda: pairs(ctx, option, ("=b",)), lambda: weights(ctx, option, ("dense",)),
+                  lambda: legs(ctx, option, "words")):  # fmt: skip
+        with pytest.raises(click.BadParameter):
+            wrong()

@@ -1,0 +1,143 @@
+"""Advice is given only for a gain that holds where it was not chosen."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from beir_folders import GRADES, write_collection
+from dowse.errors import BadRequestError
+from dowse.evaluate.advice import advice_lines, advice_object
+from dowse.evaluate.collection import opened
+from dowse.evaluate.datasets import Question, load
+from dowse.evaluate.pools import Knobs, Pool, figures, pools_of
+from dowse.evaluate.profile_file import checked_name, profile_text, save_profile
+from dowse.evaluate.run import DEFAULT, Asker
+from dowse.evaluate.tune import advise, grid
+from dowse.models.embed_hash import HashEmbedder
+from dowse.query.own_profiles import with_own
+from dowse.query.profiles import named
+from dowse.query.weights import Alpha, ByLeg
+
+PRODUCT = Knobs.of(named("default"))
+
+
+def pools(name: str, count: int, *, dense_right: bool) -> list[Pool]:
+    """Questions of two candidates; dense likes the first, words the second; the right one is as told."""
+    return [
+        Pool(
+            Question(f"{name}{number}", "words"),
+            ("dense", "bm25_code", "bm25_nlp"),
+            np.array([1, 2], np.uint64),
+            ("a", "b"),
+            np.array([[0.9, 0.1], [1.0, 5.0], [1.0, 5.0]]),
+            np.array([[1, 2], [2, 1], [2, 1]]),
+            {"a" if dense_right else "b": 1.0},
+        )
+        for number in range(count)
+    ]
+
+
+def test_a_pool_gives_the_figure_of_the_product(tmp_path: Path) -> None:
+    dataset = load(write_collection(tmp_path / "garden"))
+    with opened(dataset, tmp_path / "cache", HashEmbedder()) as found:
+        asker = Asker(found)
+        asked = asker.run(DEFAULT).figures()
+        tried = figures(pools_of(asker, "default"), PRODUCT)
+    assert len(tried) == len(GRADES)
+    assert tried == pytest.approx(asked)
+
+
+def test_the_default_is_kept_when_nothing_is_better() -> None:
+    advice = advise({"one": pools("a", 20, dense_right=True)}, PRODUCT, grid(PRODUCT, dense=True))
+    assert advice.keep
+    assert advice.default_mean == advice.best_mean == 1
+    assert "keep the default: nothing that was tried is better" in list(advice_lines(advice))
+
+
+def test_a_gain_that_holds_is_advised() -> None:
+    collections = {name: pools(name, 20, dense_right=False) for name in ("one", "two")}
+    advice = advise(collections, PRODUCT, grid(PRODUCT, dense=True))
+    assert not advice.keep
+    assert advice.chosen.alpha < 0.5
+    assert advice.held_out.low > 0
+    assert [fold.name for fold in advice.folds] == ["one", "two"]
+    assert advice_object(advice)["keep_default"] is False
+
+
+def test_what_helps_one_collection_and_harms_another_is_not_advised() -> None:
+    collections = {"words": pools("a", 30, dense_right=False), "meaning": pools("b", 20, dense_right=True)}
+    advice = advise(collections, PRODUCT, grid(PRODUCT, dense=True))
+    assert advice.keep
+    assert any(line.startswith("keep the default:") for line in advice_lines(advice))
+
+
+def test_noise_is_not_advised() -> None:
+    mixed = [*pools("a", 15, dense_right=True), *pools("b", 16, dense_right=False)]
+    advice = advise({"one": mixed}, PRODUCT, grid(PRODUCT, dense=True))
+    assert advice.best != PRODUCT
+    assert advice.keep
+
+
+def test_advice_is_the_same_again() -> None:
+    mixed = [*pools("a", 15, dense_right=True), *pools("b", 16, dense_right=False)]
+    tried = grid(PRODUCT, dense=True)
+    assert advise({"one": mixed}, PRODUCT, tried) == advise({"one": mixed}, PRODUCT, tried)
+
+
+def test_too_few_questions_are_told_with_the_fix() -> None:
+    with pytest.raises(BadRequestError, match=r"one has 3 judged questions; at least 10 .*dowse judge"):
+        advise({"one": pools("a", 3, dense_right=True)}, PRODUCT, grid(PRODUCT, dense=True))
+
+
+def test_without_vectors_the_weight_of_the_dense_leg_is_not_turned() -> None:
+    assert {knobs.alpha for knobs in grid(PRODUCT, dense=False)} == {PRODUCT.alpha}
+    assert grid(PRODUCT, dense=True)[0] == PRODUCT
+
+
+def test_weights_add_up_to_one() -> None:
+    knobs = Knobs(alpha=0.6, prose_share=0.75)
+    assert dict(knobs.leg_weights) == pytest.approx({"dense": 0.6, "bm25_code": 0.4 * 0.25, "bm25_nlp": 0.4 * 0.75})
+
+
+def test_a_profile_replaces_the_one_of_its_name_and_keeps_the_rest(tmp_path: Path) -> None:
+    file = tmp_path / "dowse.toml"
+    file.write_text('embedder = "none"  # ours\n\n[profiles.ours]\nalpha = 0.1\n\n[profiles.other]\nalpha = 0.2\n')
+    save_profile(file, "ours", Knobs(0.7, 0.5, 2.0, 60))
+    found = tomllib.loads(file.read_text())
+    assert set(found["profiles"]) == {"other", "ours"}
+    assert found["profiles"]["other"] == {"alpha": 0.2}
+    assert found["profiles"]["ours"]["alpha"] == 0.7
+    assert "# ours" in file.read_text()
+
+
+def test_unequal_word_legs_are_written_as_weights() -> None:
+    found = tomllib.loads(profile_text("ours", Knobs(0.5, 0.75)))["profiles"]["ours"]
+    assert found["weights"] == {"dense": 0.5, "bm25_code": 0.125, "bm25_nlp": 0.375}
+
+
+@pytest.mark.parametrize("knobs", [Knobs(0.7, 0.5, 2.0, 60), Knobs(0.5, 0.75, 1.0, 200)])
+def test_a_written_profile_turns_the_same_knobs_in_the_product(knobs: Knobs) -> None:
+    tables = tomllib.loads(profile_text("ours", knobs))["profiles"]
+    found = named("ours", with_own(tables))
+    weights = Alpha(found.alpha) if found.weights is None else ByLeg(found.weights)
+    brought = {"dense": 9, "bm25_code": 9, "bm25_nlp": 9}
+    assert weights.settle(brought) == pytest.approx(dict(knobs.leg_weights))  # type: ignore[arg-type]
+    assert (found.exponent, found.depth, found.fusion) == (knobs.exponent, knobs.depth, "z")
+
+
+@pytest.mark.parametrize("name", ["", "Ours", "a b", "default", "x.y", "1st"])
+def test_a_name_that_cannot_be_used_is_refused(name: str) -> None:
+    with pytest.raises(BadRequestError):
+        checked_name(name)
+
+
+def test_a_broken_settings_file_is_left_alone(tmp_path: Path) -> None:
+    file = tmp_path / "dowse.toml"
+    file.write_text("not = = toml")
+    with pytest.raises(BadRequestError, match="not valid TOML"):
+        save_profile(file, "ours", PRODUCT)
+    assert file.read_text() == "not = = toml"

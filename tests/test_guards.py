@@ -1,0 +1,201 @@
+"""Costs that no clock measures: statements, files, imports and calls of a query stay near what they were.
+
+Each limit is what was counted when it was written, and 30 % more. A count above its limit is a regression to be
+explained or a limit to be moved on purpose; `python -m bench.engine` says what it costs in time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import dowse
+from dowse.engine import Engine
+from dowse.query.pipeline import answer
+from dowse.text import Tokenizer
+from dowse.types import QueryRequest, QueryResult
+
+SAMPLE = Path(dowse.__file__).parent / "sample" / "acme"
+QUESTIONS = ("where do we retry a failed request", "getRoute", "deploy the route planner to kubernetes")
+ROOM = 1.3
+
+# Counted on the sample company with the hash embedder; see the module's first lines for when to move them.
+STATEMENTS = 13  # SQL statements of one warm query, the check for changed files included
+CALLS = 5_500  # Python and C calls of one warm query, without staleness, in one thread
+COLD_FILES = 39  # opened by `dowse search` besides modules
+COLD_MODULES = 397  # imported by `dowse search --json` by words alone
+WARM_FILES = 0  # opened by one warm query
+HELP_MODULES = 118  # imported by `dowse --help`
+
+# What a run that does not need it must not load. Reading documents, drawing on a terminal and running models are
+# other commands' business.
+NOT_FOR_HELP = (
+    "numpy",
+    "rich",
+    "msgspec",
+    "tantivy",
+    "onnxruntime",
+    "tokenizers",
+    "platformdirs",
+    "sqlite3",
+    "Stemmer",
+)
+NOT_FOR_WORDS = ("rich", "onnxruntime", "tokenizers", "markdown_it", "huggingface_hub", "unittest")
+
+
+_HOOK = """
+def note(event, arguments):
+    if event in ("open", "sqlite3.connect"):
+        seen.append(str(arguments[0]))
+sys.addaudithook(note)
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sample company, indexed with vectors."""
+    place = tmp_path_factory.mktemp("guards") / "index"
+    with dowse.open(place, embedder="hash") as engine:
+        engine.index([SAMPLE])
+    return place
+
+
+@pytest.fixture(scope="module")
+def engine(folder: Path) -> Iterator[Engine]:
+    """Warm: lazily made parts are there, every thread has its connection."""
+    with dowse.open(folder, embedder="hash", read_only=True) as engine:
+        for _ in range(3):
+            for text in QUESTIONS:
+                engine.query(text)
+        yield engine
+
+
+def _answer(engine: Engine, text: str) -> QueryResult:
+    reader = engine._store.reader()
+    embedder = engine._models.for_index(reader.stats.model)
+    return answer(QueryRequest(text), reader, embedder, Tokenizer())
+
+
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_a_query_needs_few_statements(engine: Engine, text: str) -> None:
+    seen: list[str] = []
+    connections = engine._store.database._all
+    for connection in connections:
+        connection.set_trace_callback(seen.append)
+    try:
+        assert engine.query(text).chunks
+    finally:
+        for connection in connections:
+            connection.set_trace_callback(None)
+    assert seen, "nothing was counted"
+    assert len(seen) <= STATEMENTS * ROOM, seen
+
+
+def test_statements_do_not_grow_with_the_hits(engine: Engine) -> None:
+    def statements(top_k: int) -> int:
+        seen: list[str] = []
+        connection = engine._store.database.read
+        connection.set_trace_callback(seen.append)
+        found = answer(
+            QueryRequest(QUESTIONS[0], top_k=top_k), engine._store.reader(), None, Tokenizer(), dense_note="not asked"
+        )
+        connection.set_trace_callback(None)
+        assert len(found.chunks) == top_k
+        return len(seen)
+
+    assert statements(30) == statements(3)
+
+
+@pytest.mark.parametrize("text", QUESTIONS)
+def test_a_query_makes_few_calls(engine: Engine, text: str) -> None:
+    _answer(engine, text)
+    count = 0
+
+    def note(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        result = _answer(engine, text)
+    finally:
+        sys.setprofile(None)
+    assert result.chunks
+    assert 0 < count <= CALLS * ROOM, count
+
+
+def test_a_warm_query_opens_no_file(folder: Path) -> None:
+    script = f"""
+import json, sys, dowse
+engine = dowse.open({str(folder)!r}, embedder="hash", read_only=True)
+for _ in range(3):
+    for text in {QUESTIONS!r}:
+        engine.query(text)
+seen = []
+{_HOOK}
+del seen[:]
+for text in {QUESTIONS!r}:
+    engine.query(text)
+print(json.dumps(seen))
+"""
+    opened = json.loads(_run(script).splitlines()[-1])
+    index = [name for name in opened if str(folder) in name]
+    # CURRENT and a state file tell a living reader whether something new was published; nothing else is read again.
+    assert len(index) <= WARM_FILES * len(QUESTIONS), index
+    assert [name for name in opened if str(folder) not in name] == []
+
+
+def _cold(arguments: list[str], **variables: str) -> dict[str, Any]:
+    """What `dowse ARGUMENTS` opens and imports in a new process."""
+    script = f"""
+import json, sys
+seen = []
+{_HOOK}
+from dowse.serve.cli import main
+sys.argv = ["dowse", *{arguments!r}]
+try:
+    main()
+except SystemExit as end:
+    code = end.code
+print()
+print(json.dumps({{"opened": seen, "modules": sorted(sys.modules), "code": code}}))
+"""
+    found: dict[str, Any] = json.loads(_run(script, **variables).splitlines()[-1])
+    return found
+
+
+def _run(script: str, **variables: str) -> str:
+    environment = os.environ | {"PYTHONPATH": str(Path(dowse.__file__).parents[1]), **variables}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_help_loads_little() -> None:
+    found = _cold(["--help"])
+    assert found["code"] in (0, None)
+    assert [name for name in NOT_FOR_HELP if name in found["modules"]] == []
+    assert len(found["modules"]) <= HELP_MODULES * ROOM
+
+
+def test_a_cold_search_by_words_loads_no_model_runtime_and_no_terminal(folder: Path) -> None:
+    found = _cold(["search", "--index", str(folder), "--json", QUESTIONS[0]], DOWSE_EMBEDDER="none")
+    assert found["code"] in (0, None)
+    assert [name for name in NOT_FOR_WORDS if name in found["modules"]] == []
+    assert len(found["modules"]) <= COLD_MODULES * ROOM
+
+
+def test_a_cold_search_opens_few_files(folder: Path) -> None:
+    found = _cold(["search", "--index", str(folder), "--json", QUESTIONS[0]], DOWSE_EMBEDDER="none")
+    code = (".py", ".pyc", ".so", "__pycache__", "dist-info", "site-packages")
+    opened = [name for name in found["opened"] if not any(part in name for part in code)]
+    assert any(str(folder) in name for name in opened), "nothing was counted"
+    assert len(opened) <= COLD_FILES * ROOM, opened

@@ -1,0 +1,293 @@
+"""Files are lost, cut and flipped; the index notices, says what is wrong and mends what can be mended."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dowse.errors import CorruptIndexError, NoIndexError, SchemaVersionError
+from dowse.filters import by_language, by_meta
+from dowse.identity import number_id
+from dowse.persist.embedded import EmbeddedStore
+from dowse.persist.manifest import SCHEMA_VERSION
+from dowse.persist.verify import verify
+from dowse.types import Check, Edge, Source
+from factories import PLAIN, document, vectors
+
+DIMENSION = 16
+COUNT = 12
+LIKE = replace(PLAIN, language="python", file_path="src/a.py", meta=(("team", "core"),))
+# Files of this index; a test below holds that the list is complete.
+DERIVED = (
+    "CURRENT", "rows/state.json", "rows/ids", "rows/keys", "rows/terms", "rows/counts", "rows/ends", "rows/lengths",
+    "rows/column-corpus_type", "rows/column-document_id", "rows/column-document_source", "rows/column-file_path",
+    "rows/column-language", "rows/column-meta-7465616d", "rows/column-timestamp", "words/meta.json",
+    "words/.managed.json", "words/*.idx", "words/*.term", "words/*.store", "words/*.fast", "words/*.fieldnorm",
+    "words/*.pos",
+    "vectors-1/state.json", "vectors-1/slots", "vectors-1/floats", "vectors-1/bytes", "vectors-1/scales",
+)  # fmt: skip
+HARMLESS = ("intent.json", "words/.tantivy-meta.lock", "words/.tantivy-writer.lock")
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index with words and vectors, closed."""
+    folder = tmp_path_factory.mktemp("pristine") / "index"
+    store = EmbeddedStore(folder)
+    writer = store.writer()
+    writer.put([document(f"{n}.py", f"common unique{n} words", f"second{n} chunk", like=LIKE) for n in range(COUNT)])
+    writer.publish()
+    writer.use_model("test-model", DIMENSION)
+    hashes = [each.content_hash for each in writer.pending(100)]
+    writer.put_vectors(hashes, vectors(hashes, DIMENSION))
+    writer.close()
+    store.close()
+    return folder
+
+
+@pytest.fixture
+def index(pristine: Path, index_folder: Path) -> Path:
+    shutil.copytree(pristine, index_folder)
+    return index_folder
+
+
+def generation(index: Path) -> Path:
+    return next(path for path in (index / "derived").iterdir() if path.is_dir())
+
+
+def derived_file(index: Path, name: str) -> Path:
+    found = sorted((index / "derived").glob(name) if name == "CURRENT" else generation(index).glob(name))
+    assert found, f"{name} does not exist"
+    return max(found, key=lambda path: path.stat().st_size)
+
+
+def check_whole(index: Path) -> None:
+    """Everything is there: words, filters, vectors; and all parts agree."""
+    store = EmbeddedStore(index)
+    reader = store.reader()
+    assert (reader.stats.documents, reader.stats.chunks, reader.stats.vectors) == (COUNT, 2 * COUNT, 2 * COUNT)
+    for number in range(COUNT):
+        found = reader.search_words(
+            "bm25_code", [f"unique{number}"], 5, (by_language("python"), by_meta("team", "core"))
+        )
+        assert list(reader.get([number_id(int(each)) for each in found.ids]).values()) == list(
+            document(f"{number}.py", f"common unique{number} words", like=LIKE).chunks
+        )
+    assert len(reader.search_vectors(vectors(["ab" * 16], DIMENSION)[0], 99, ()).ids) == 2 * COUNT
+    assert problems(store) == []
+    store.close()
+
+
+def problems(store: EmbeddedStore) -> list[Check]:
+    return [check for check in verify(store, deep=True) if check.state != "ok"]
+
+
+# --- derived files ----------------------------------------------------------------------------------
+
+
+def test_the_list_of_derived_files_is_complete(pristine: Path) -> None:
+    known = {path for name in (*DERIVED[1:], *HARMLESS) for path in generation(pristine).glob(name)}
+    files = {path for path in (pristine / "derived").rglob("*") if path.is_file()}
+    assert files - known == {pristine / "derived" / "CURRENT"}
+
+
+@pytest.mark.parametrize("harm", ["deleted", "emptied", "cut"])
+@pytest.mark.parametrize("name", DERIVED)
+def test_a_harmed_derived_file_is_mended_on_open(index: Path, name: str, harm: str) -> None:
+    path = derived_file(index, name)
+    if harm == "deleted":
+        path.unlink()
+    elif harm == "emptied":
+        os.truncate(path, 0)
+    else:
+        os.truncate(path, path.stat().st_size - 1)
+    check_whole(index)
+
+
+@pytest.mark.parametrize("name", [name for name in DERIVED if name == "CURRENT" or name.endswith(".json")])
+@pytest.mark.parametrize("garbage", [b"\xff{not json", b"{}", b"[1, 2]", b'{"rows": "many"}'])
+def test_garbage_where_json_should_be_is_mended_on_open(index: Path, name: str, garbage: bytes) -> None:
+    derived_file(index, name).write_bytes(garbage)
+    check_whole(index)
+
+
+def test_a_deleted_derived_folder_is_rebuilt(index: Path) -> None:
+    shutil.rmtree(index / "derived")
+    check_whole(index)
+
+
+@pytest.mark.parametrize("part", ["rows", "words", "vectors-1", "."])
+def test_a_deleted_part_is_rebuilt(index: Path, part: str) -> None:
+    shutil.rmtree(generation(index) / part)
+    check_whole(index)
+
+
+def test_a_pointer_to_a_generation_that_never_was_is_mended(index: Path) -> None:
+    (index / "derived" / "CURRENT").write_text('{"generation": 99, "model": 1}')
+    check_whole(index)
+
+
+def test_a_reader_that_may_not_write_says_what_to_run(index: Path) -> None:
+    shutil.rmtree(index / "derived")
+    store = EmbeddedStore(index, read_only=True)
+    with pytest.raises(CorruptIndexError, match="dowse rebuild"):
+        store.reader()
+    store.close()
+
+
+def test_rest_of_a_torn_append_is_cut_off(index: Path) -> None:
+    for name in ("rows/ids", "rows/terms", "rows/column-language", "vectors-1/floats"):
+        with derived_file(index, name).open("ab") as file:
+            file.write(b"torn")
+    check_whole(index)
+    store = EmbeddedStore(index)
+    writer = store.writer()
+    writer.put([document("new.py", "brandnew", like=LIKE)])
+    writer.close()
+    assert len(store.reader().search_words("bm25_code", ["brandnew"], 5, (by_language("python"),)).ids) == 1
+    assert [each for each in problems(store) if each.name != "embeddings"] == []
+    store.close()
+
+
+def test_an_index_with_every_kind_of_row_is_found_healthy(index_folder: Path) -> None:
+    """SQLite 3.40 sees NULLs where a table's key is not in front (schema.sql), which `integrity_check` would report."""
+    a, b = document("a.py", "one", "two").chunks
+    store = EmbeddedStore(index_folder)
+    writer = store.writer()
+    writer.add_source(Source("docs", "/docs"))
+    writer.put([replace(document("a.py", "one", "two", like=LIKE), edges=(Edge(a.id, b.id, "calls", 0.5, "why"),))])
+    writer.publish()
+    assert problems(store) == []
+    assert [check for check in verify(store, deep=False) if check.state != "ok"] == []
+    writer.close()
+    store.close()
+
+
+def test_tables_without_row_numbers_begin_with_their_key(index: Path) -> None:
+    connection = sqlite3.connect(index / "dowse.db")
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE '%WITHOUT ROWID%'").fetchall()
+    assert tables
+    for (table,) in tables:
+        places = [row[5] for row in connection.execute(f"PRAGMA table_info({table})")]  # of a column in the key, or 0
+        keys = sum(place > 0 for place in places)
+        assert places == [*range(1, keys + 1), *[0] * (len(places) - keys)], table
+    connection.close()
+
+
+# --- flipped bytes ----------------------------------------------------------------------------------
+
+
+def flip(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 0x40
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [name for name in DERIVED if name != "CURRENT" and not name.endswith(".json")],
+)
+def test_a_flipped_byte_is_found_and_named(index: Path, name: str) -> None:
+    path = derived_file(index, name)
+    flip(path, path.stat().st_size // 2)
+    store = EmbeddedStore(index, read_only=True)
+    found = problems(store)
+    assert any(path.name in check.detail or path.parent.name in check.detail for check in found), found
+    assert all(check.state == "fail" and check.fix for check in found)
+    store.close()
+
+
+def damage_body(index: Path, change: Callable[[bytes], bytes]) -> None:
+    """Change bytes of a stored chunk behind SQLite's back, which has no checksums of its own."""
+    path = index / "dowse.db"
+    data = path.read_bytes()
+    changed = change(data)
+    assert len(changed) == len(data)
+    assert changed != data
+    path.write_bytes(changed)
+
+
+@pytest.fixture
+def store(index: Path) -> Iterator[Callable[[], EmbeddedStore]]:
+    opened: list[EmbeddedStore] = []
+
+    def open_it() -> EmbeddedStore:
+        opened.append(EmbeddedStore(index, read_only=True))
+        return opened[-1]
+
+    yield open_it
+    for each in opened:
+        each.close()
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [
+        (b'"common unique3', b'"common uniqve3'),
+        (b'"text":"common unique3', b'"text"#"common unique3'),
+        (b"unique3 ", b"unique\xff "),
+    ],
+    ids=["another letter", "no JSON", "no UTF-8"],
+)
+def test_a_changed_chunk_in_the_truth_is_found_and_named(
+    index: Path, store: Callable[[], EmbeddedStore], was: bytes, becomes: bytes
+) -> None:
+    damage_body(index, lambda data: data.replace(was, becomes, 1))
+    found = problems(store())
+    assert any(check.name == "chunks" and "does not match its checksum" in check.detail for check in found), found
+
+
+def test_an_unreadable_chunk_is_an_error_with_a_next_step(index: Path, store: Callable[[], EmbeddedStore]) -> None:
+    damage_body(index, lambda data: data.replace(b'"text":"common unique3', b'"text"#"common unique3', 1))
+    with pytest.raises(CorruptIndexError, match="dowse doctor"):
+        store().reader().get([document("3.py", "common unique3 words", like=LIKE).chunks[0].id])
+
+
+def test_a_changed_vector_in_the_truth_is_found_and_named(index: Path, store: Callable[[], EmbeddedStore]) -> None:
+    blob = vectors([document("3.py", "second3 chunk", like=LIKE).chunks[0].content_hash], DIMENSION)[0].tobytes()
+    damage_body(index, lambda data: data.replace(blob, bytes([blob[0] ^ 1]) + blob[1:], 1))
+    found = problems(store())
+    assert any(check.name == "embeddings" and "does not match its checksum" in check.detail for check in found), found
+
+
+# --- the truth --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("harm", ["header", "empty", "all"])
+def test_a_database_that_is_none_is_named(index: Path, harm: str, read_only: bool) -> None:
+    path = index / "dowse.db"
+    size = path.stat().st_size
+    path.write_bytes({"header": b"garbage!" * 12 + path.read_bytes()[96:], "empty": b"", "all": b"\xa5" * size}[harm])
+    with pytest.raises(CorruptIndexError, match=r"dowse\.db"):
+        EmbeddedStore(index, read_only=read_only)
+
+
+@pytest.mark.parametrize(
+    ("version", "advice"),
+    [
+        (SCHEMA_VERSION + 1, "install a newer Dowse"),
+        (SCHEMA_VERSION - 1, "index its sources again"),
+        ("x", "not a Dowse index"),
+    ],
+)
+def test_another_schema_is_refused_with_advice(index: Path, version: object, advice: str) -> None:
+    connection = sqlite3.connect(index / "dowse.db")
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", [str(version)])
+    connection.commit()
+    connection.close()
+    with pytest.raises(SchemaVersionError, match=advice):
+        EmbeddedStore(index)
+
+
+@pytest.mark.parametrize("options", [{"read_only": True}, {"create": False}])
+def test_no_index_is_not_made_unasked(index_folder: Path, options: dict[str, bool]) -> None:
+    with pytest.raises(NoIndexError, match="dowse index"):
+        EmbeddedStore(index_folder, **options)
+    assert not index_folder.exists()

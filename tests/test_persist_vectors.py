@@ -1,0 +1,159 @@
+"""The flat cascade against an exact scan: recall, filters, growth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dowse.persist.arrays import PartReader, PartWriter
+from dowse.persist.vectors import EXACT_ROWS, VectorReader, VectorWriter, sign_codes, survivors
+from dowse.ports import Matrix, Vector
+
+ROWS = 30_000
+QUERIES = 40
+CODED = 100  # dimensions; two words of 64 bits
+K = 10
+
+
+def clustered(rows: int, dimension: int, seed: int) -> Matrix:
+    """Unit vectors around a few hundred centres, all off to one side, as text embeddings are."""
+    rng = np.random.default_rng(seed)
+    centres = rng.normal(size=(300, dimension)) + 0.5 * rng.normal(size=dimension)
+    drawn = centres[rng.integers(0, len(centres), rows)] + 0.9 * rng.normal(size=(rows, dimension))
+    return np.asarray(drawn / np.linalg.norm(drawn, axis=1, keepdims=True), np.float32)
+
+
+def stored(folder: Path, vectors: Matrix, batch: int = 10_000) -> VectorReader:
+    part = PartWriter(folder)
+    writer = VectorWriter(part, vectors.shape[1])
+    for start in range(0, len(vectors), batch):
+        piece = vectors[start : start + batch]
+        writer.append(np.arange(start, start + len(piece)), piece)
+        writer.publish(1)
+    part.close()
+    return VectorReader(PartReader(folder), vectors.shape[1])
+
+
+def exact(vectors: Matrix, query: Vector, k: int, allowed: NDArray[np.int64]) -> list[int]:
+    cosines = vectors[allowed] @ query
+    return [int(each) for each in allowed[np.argsort(-cosines, kind="stable")[:k]]]
+
+
+def _mean(folder: Path) -> Vector:
+    """What the published codes are taken around."""
+    part = PartReader(folder)
+    found: Vector = part.array(f"mean-{int(part.state.facts['epoch'])}", "<f4")
+    return found
+
+
+def _codes(folder: Path, epoch: int) -> NDArray[np.uint64]:
+    """Published sign codes of CODED dimensions, one row a vector."""
+    return np.stack([PartReader(folder).array(f"signs-{epoch}-{word}", "<u8") for word in range(2)], axis=1)
+
+
+@pytest.fixture(scope="module", params=[64, 200, 384])
+def collection(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Matrix, VectorReader]:
+    vectors = clustered(ROWS + QUERIES, request.param, seed=request.param)
+    return vectors, stored(tmp_path_factory.mktemp("vectors"), vectors[:ROWS])
+
+
+@pytest.mark.parametrize("share", [1.0, 0.5, 0.2, 0.02, 0.001])
+def test_recall_is_above_99_percent_at_any_selectivity(collection: tuple[Matrix, VectorReader], share: float) -> None:
+    vectors, reader = collection
+    allowed = np.flatnonzero(np.random.default_rng(1).random(ROWS) < share) if share < 1 else None
+    rows = np.arange(ROWS) if allowed is None else allowed
+    found = 0
+    for query in vectors[ROWS:]:
+        own, cosines = reader.search(query, K, allowed)
+        assert len(set(own.tolist())) == min(K, len(rows))
+        assert (np.diff(cosines) <= 0).all()
+        np.testing.assert_allclose(cosines, vectors[own] @ query, rtol=1e-5)
+        found += len(set(own.tolist()) & set(exact(vectors, query, K, rows)))
+    assert found / (QUERIES * K) >= 0.99
+
+
+@pytest.mark.parametrize("k", [1, 100, 1000])
+@pytest.mark.parametrize("matching", [0, 1, 7, 5000])
+def test_there_are_always_as_many_as_match(collection: tuple[Matrix, VectorReader], k: int, matching: int) -> None:
+    vectors, reader = collection
+    allowed = np.random.default_rng(2).choice(ROWS, matching, replace=False)
+    rows, _ = reader.search(vectors[ROWS], k, np.sort(allowed))
+    assert len(rows) == min(k, matching)
+    assert np.isin(rows, allowed).all()
+
+
+def test_a_copy_of_a_row_is_found_first(collection: tuple[Matrix, VectorReader]) -> None:
+    vectors, reader = collection
+    for row in range(0, ROWS, ROWS // 20):
+        assert reader.search(vectors[row], 1, None)[0].tolist() == [row]
+
+
+def test_survivors_are_those_that_were_measured() -> None:
+    assert survivors(100_000, 10) == 10 * 316  # ⌊√100,000⌋ = 316
+    assert survivors(1_000_000, 10) == 10 * 1000
+    assert survivors(5_000, 10) == 1000
+    assert survivors(1_000_000, 2_000) == 10 * 2_000
+
+
+def test_rows_are_coded_from_the_first_thousands_on(tmp_path: Path) -> None:
+    vectors = clustered(EXACT_ROWS, CODED, seed=3)
+    few = stored(tmp_path / "few", vectors[: EXACT_ROWS - 1])
+    many = stored(tmp_path / "many", vectors)
+    assert few.search(vectors[0], 1, None)[0].tolist() == many.search(vectors[0], 1, None)[0].tolist() == [0]
+    assert (_codes(tmp_path / "few", 1).size, len(_codes(tmp_path / "many", 1))) == (0, EXACT_ROWS)
+
+
+def test_the_mean_is_taken_anew_when_there_are_eight_times_the_rows(tmp_path: Path) -> None:
+    vectors = clustered(8 * EXACT_ROWS, CODED, seed=4)
+    part = PartWriter(tmp_path)
+    writer = VectorWriter(part, CODED)
+    means = []
+    for start in range(0, len(vectors), EXACT_ROWS):
+        writer.append(np.arange(start, start + EXACT_ROWS), vectors[start : start + EXACT_ROWS])
+        writer.publish(1)
+        means.append(_mean(tmp_path))
+    np.testing.assert_allclose(means[0], vectors[:EXACT_ROWS].mean(axis=0), atol=1e-6)
+    for mean in means[1:7]:
+        np.testing.assert_array_equal(mean, means[0])
+    np.testing.assert_allclose(means[7], vectors.mean(axis=0), atol=1e-6)
+    np.testing.assert_array_equal(_codes(tmp_path, 2), sign_codes(vectors, means[7]))
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        ["state.json", "slots", "floats", "bytes", "scales", "mean-2", "signs-2-0", "signs-2-1"]
+    )
+    assert list(PartReader(tmp_path).damaged()) == []
+
+
+def test_a_writer_that_comes_later_codes_around_the_same_mean(tmp_path: Path) -> None:
+    vectors = clustered(2 * EXACT_ROWS, CODED, seed=5)
+    stored(tmp_path, vectors[:EXACT_ROWS])
+    part = PartWriter(tmp_path)
+    writer = VectorWriter(part, CODED)
+    writer.append(np.arange(EXACT_ROWS, 2 * EXACT_ROWS), vectors[EXACT_ROWS:])
+    writer.publish(2)
+    part.close()
+    np.testing.assert_array_equal(_codes(tmp_path, 1), sign_codes(vectors, _mean(tmp_path)))
+
+
+def test_codes_have_one_bit_a_dimension_padded_to_words() -> None:
+    vectors = np.array([[1.0] + [-1.0] * 69], np.float32)
+    codes = sign_codes(vectors, np.zeros(70, np.float32))
+    assert codes.shape == (1, 2)
+    assert int(np.bitwise_count(codes).sum()) == 1
+
+
+@settings(max_examples=25)
+@given(rows=st.integers(1, 300), k=st.integers(1, 400), dimension=st.sampled_from([3, 8, 65]), seed=st.integers(0, 99))
+def test_few_rows_are_searched_exactly(
+    tmp_path_factory: pytest.TempPathFactory, rows: int, k: int, dimension: int, seed: int
+) -> None:
+    vectors = clustered(rows + 1, dimension, seed)
+    reader = stored(tmp_path_factory.mktemp("few"), vectors[:rows], batch=rows // 2 + 1)
+    own, cosines = reader.search(vectors[rows], k, None)
+    wanted = np.sort(vectors[:rows].astype(np.float64) @ vectors[rows])[::-1][:k]
+    assert len(set(own.tolist())) == min(k, rows)
+    np.testing.assert_allclose(cosines, wanted, atol=1e-6)
