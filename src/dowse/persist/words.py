@@ -60,8 +60,8 @@ def _open(folder: Path) -> tantivy.Index:
         index.reload()
         return index
     # tantivy takes a lock file even to read. Where none can be made, links to the files are opened in a place where
-    # one can; once open, they are mapped and the place may go.
-    with TemporaryDirectory(prefix="dowse-") as links:
+    # one can; once open, they are mapped and the place may go. tantivy may put a lock file back while it goes.
+    with TemporaryDirectory(prefix="dowse-", ignore_cleanup_errors=True) as links:
         for path in folder.iterdir():
             if path.suffix != ".lock":
                 (Path(links) / path.name).symlink_to(path.absolute())
