@@ -16,9 +16,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/redis/go-redis/v9"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/health"
-	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"github.com/grpc/grpc-go"
+	"github.com/grpc/grpc-go/health"
+	healthpb "github.com/grpc/grpc-go/health/grpc_health_v1"
 
 	quotesv1 "wrenfold.example/quote-engine/gen/quotes/v1"
 	"wrenfold.example/quote-engine/internal/cache"

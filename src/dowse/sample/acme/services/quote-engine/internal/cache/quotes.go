@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"google.golang.org/protobuf/proto"
+	"github.com/protocolbuffers/protobuf-go/proto"
 
 	quotesv1 "wrenfold.example/quote-engine/gen/quotes/v1"
 )

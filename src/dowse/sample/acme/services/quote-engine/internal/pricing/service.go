@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/timestamppb"
+	"github.com/grpc/grpc-go/codes"
+	"github.com/grpc/grpc-go/status"
+	"github.com/protocolbuffers/protobuf-go/types/known/timestamppb"
 
 	quotesv1 "wrenfold.example/quote-engine/gen/quotes/v1"
 	"wrenfold.example/quote-engine/internal/cache"
