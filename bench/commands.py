@@ -13,7 +13,7 @@ from bench import cache, corpus, peers
 from dowse.config import Config
 from dowse.models import fetch
 
-MAIN = "from dowse.serve.cli import main; main()"
+MAIN = "from dowse.__main__ import main; main()"
 FINE = (0, 1)  # hits, no hits
 NOT_OURS = ("pip", "setuptools", "pkg_resources", "_distutils_hack")  # what every environment has
 TOKENS = (180, 220)  # "about 200" of the design

@@ -30,6 +30,7 @@ QUICK_CHUNKS, BAR_CHUNKS, LARGE = 10_000, 100_000, 500_000
 HYBRID_BARS: dict[str, Bars] = {"none": (3, 5), "10 %": (4.5, 8), "0.5 %": (8, 15)}  # design section 9
 OWN_ASKS = (
     Ask("hybrid", HYBRID_K),
+    Ask("whole", HYBRID_K),
     Ask("words", LEG_K, extra=(("leg", "bm25_nlp"),), label="bm25_nlp"),
     Ask("words", LEG_K, extra=(("leg", "bm25_code"),), label="bm25_code"),
     Ask("dense", LEG_K),
@@ -44,6 +45,7 @@ PEER_ASKS = {
     "faiss-hnsw": (Ask("dense", LEG_K),),
     "chroma": (Ask("dense", LEG_K, questions=80),),
 }
+NUMPY = "dowse numpy"  # Dowse without the fast kernel
 QUICK_PEERS = ("lancedb", "rank_bm25")
 RECALL_FILTERS = (
     ("no filter", None),
@@ -125,12 +127,14 @@ def _asking(run: Run) -> None:
     with ExitStack() as stack:
         talks = {"dowse": stack.enter_context(peers.Talk(peers.DOWSE))}
         talks["dowse"].ask("open", folder=str(run.index))
+        talks[NUMPY] = stack.enter_context(peers.Talk(peers.DOWSE))
+        talks[NUMPY].ask("open", folder=str(run.index), kernel="numpy")
         for peer in peers.SPEED:
             if peer.name in run.peer_names:
                 talks[peer.name] = stack.enter_context(peers.Talk(peer))
                 _opened(run, talks[peer.name])
         run.versions |= {name: talk.ask("facts")["value"]["versions"] for name, talk in talks.items()}
-        asks = {"dowse": OWN_ASKS, **PEER_ASKS}
+        asks = {"dowse": OWN_ASKS, NUMPY: OWN_ASKS, **PEER_ASKS}
         times = in_turns(talks, asks, queries.questions(), rounds=2 if run.quick else 5)
         stages = talks["dowse"].ask(
             "stages", queries=str(queries.questions()), where=None, k=HYBRID_K, first=0, count=50
@@ -164,12 +168,18 @@ def _query_figures(run: Run, times: dict[Key, Times]) -> Iterator[Figure]:
     for chosen in FILTERS:
         own = times["dowse", "hybrid", chosen]
         yield Figure(f"hybrid query, filter {chosen}, CPU", own.p50, "ms", *limit, at_most=True)
+        yield Figure(f"hybrid query, filter {chosen}, CPU, numpy alone", times[NUMPY, "hybrid", chosen].p50, "ms")
+        yield Figure(f"hybrid query to the profile's end, filter {chosen}", times["dowse", "whole", chosen].p50, "ms")
         if lance := times.get(("lancedb", "hybrid", chosen)):
             bars = HYBRID_BARS[chosen] if at_bar or run.quick else NO_BARS
             yield Figure(f"hybrid query, filter {chosen}, LanceDB / Dowse", lance.times_of(own), "times", *bars)
-    for ask in OWN_ASKS[1:]:
+            whole = lance.times_of(times["dowse", "whole", chosen])
+            yield Figure(f"hybrid query to the profile's end, filter {chosen}, LanceDB / Dowse", whole, "times")
+    for ask in OWN_ASKS[2:]:
         for chosen in FILTERS:
             yield Figure(f"{ask.name} leg, filter {chosen}, CPU", times["dowse", ask.name, chosen].p50, "ms")
+            plain_ms = times[NUMPY, ask.name, chosen].p50
+            yield Figure(f"{ask.name} leg, filter {chosen}, CPU, numpy alone", plain_ms, "ms")
     prose = times["dowse", "bm25_nlp", "none"]
     if plain := times.get(("rank_bm25", "words", "none")):
         leg_bars: Bars = (500, 1000) if at_bar else NO_BARS

@@ -12,27 +12,23 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median
-from typing import Any
 
 import numpy as np
 
-from bench import cache, commands
+from bench import cache, commands, quality_outcomes
 from bench.figures import machine, percentile
 from bench.peers import DOWSE, Peer, Talk
+from bench.quality_outcomes import OWN, Outcome
 from dowse.evaluate.collection import as_document, folder_name, opened
 from dowse.evaluate.datasets import Dataset, load
-from dowse.evaluate.metrics import ndcg
 from dowse.identity import id_number
 from dowse.models import open_embedder
 from dowse.models.registry import DEFAULT
 from dowse.ports import Embedder
 
 SETTINGS = ("default", "best")
-K = 10
-LIMIT = 200  # questions a set; chosen: some peers take 0.3 s of CPU a question
 _BM25 = ("rank-bm25==0.2.2", "PyStemmer", "numpy")
 _TORCH = "torch==2.13.0"
 
@@ -59,39 +55,12 @@ QUALITY = (
 )
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """One engine with one setting on one collection."""
-
-    engine: str
-    setting: str
-    dataset: str
-    ndcg: tuple[float, ...]  # a value a question
-    index_cpu_s: float
-    query_cpu_ms: tuple[float, ...]
-    rss_mb: float
-    import_cpu_s: float
-
-    def summary(self) -> dict[str, Any]:
-        return {
-            "engine": self.engine,
-            "setting": self.setting,
-            "dataset": self.dataset,
-            "questions": len(self.ndcg),
-            "ndcg@10": mean(self.ndcg),
-            "index_cpu_s": self.index_cpu_s,
-            "query_cpu_p50_ms": median(self.query_cpu_ms),
-            "query_cpu_p99_ms": percentile(self.query_cpu_ms, 0.99),
-            "rss_mb": self.rss_mb,
-            "import_cpu_s": self.import_cpu_s,
-        }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.quality", description=__doc__.splitlines()[0])
     parser.add_argument("datasets", nargs="+", type=Path, help="folders in the BEIR layout")
-    parser.add_argument("--limit-queries", type=int, default=LIMIT)
+    parser.add_argument("--limit-queries", type=int, help="ask only so many of each; default: all")
     parser.add_argument("--peers", help="names joined by commas; default: all")
+    parser.add_argument("--again", action="store_true", help="measure peers again that were measured before")
     parser.add_argument(
         "--eval-cache", type=Path, help="where `dowse eval` keeps its indexes; default: the bench cache"
     )
@@ -102,7 +71,6 @@ def main() -> None:
         raise SystemExit(f"the model {DEFAULT} cannot be opened; run `dowse models pull {DEFAULT}`")
     wanted = [peer for peer in QUALITY if not options.peers or peer.name in options.peers.split(",")]
     outcomes: list[Outcome] = []
-    versions: dict[str, Any] = {}
     indexes = options.eval_cache or cache.folder("eval")
     for folder in options.datasets:
         dataset = load(folder).limited(options.limit_queries)
@@ -110,14 +78,11 @@ def main() -> None:
         outcomes.append(_own(dataset, place, indexes / folder_name(dataset, embedder, chunked=False)))
         for peer in wanted:
             for setting in SETTINGS:
-                outcome, facts = _ranked(peer, setting, dataset, place)
-                versions[peer.name] = facts["versions"]
-                outcomes.append(outcome)
-                print(f"{dataset.name:12} {peer.name:16} {setting:8} {mean(outcome.ndcg):.4f}", flush=True)
+                outcomes.append(_ranked(peer, setting, dataset, place, again=options.again))
+                print(f"{dataset.name:12} {peer.name:16} {setting:8} {mean(outcomes[-1].ndcg):.4f}", flush=True)
         kept = cache.folder("results") / "quality.json"
-        whole = {"machine": machine(), "versions": versions, "outcomes": [each.summary() for each in outcomes]}
         for file in {kept, options.json or kept}:  # after every collection: an interrupted run leaves what it has
-            file.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
+            file.write_text(json.dumps(quality_outcomes.whole(outcomes, machine()), indent=1) + "\n", "utf-8")
     _show(outcomes)
 
 
@@ -145,44 +110,41 @@ def exported(dataset: Dataset, indexes: Path, embedder: Embedder) -> Path:
     return place
 
 
-def _ranked(peer: Peer, setting: str, dataset: Dataset, place: Path) -> tuple[Outcome, dict[str, Any]]:
+def _ranked(peer: Peer, setting: str, dataset: Dataset, place: Path, *, again: bool) -> Outcome:
+    file = quality_outcomes.kept_file(peer, setting, dataset)
+    if file.exists() and not again:
+        return quality_outcomes.load(file)
     with Talk(peer) as talk:
         facts = talk.ask("facts")["value"]
         reply = talk.ask("rank", folder=str(place), setting=setting)
-    return _outcome(peer.name, setting, dataset, reply, facts["import_cpu_s"]), facts
+    found = quality_outcomes.outcome(peer.name, setting, dataset, reply, facts)
+    quality_outcomes.save(file, found)
+    return found
 
 
 def _own(dataset: Dataset, place: Path, index: Path) -> Outcome:
+    """Never kept: Dowse is what changes between two runs."""
     with Talk(DOWSE) as talk:
+        facts = talk.ask("facts")["value"]
         reply = talk.ask("rank", folder=str(place), index=str(index))
-    return _outcome("dowse", "default", dataset, reply, reply["value"]["import_cpu_s"])
-
-
-def _outcome(engine: str, setting: str, dataset: Dataset, reply: dict[str, Any], import_cpu_s: float) -> Outcome:
-    value = reply["value"]
-    scores = tuple(
-        ndcg(list(dict.fromkeys(found)), dataset.grades[question.id], K)
-        for question, found in zip(dataset.questions, value["found"], strict=True)
-    )
-    cost = value["index_cpu_s"], tuple(value["cpu_ms"]), reply["rss_mb"], import_cpu_s
-    return Outcome(engine, setting, dataset.name, scores, *cost)
+    return quality_outcomes.outcome(OWN, "default", dataset, reply, facts | reply["value"])
 
 
 def _show(outcomes: list[Outcome]) -> None:
-    """A line an engine and setting, best first: nDCG@10 by collection and mean, then what it costs."""
-    names = list(dict.fromkeys(each.dataset for each in outcomes))
-    rows = []
-    for engine, setting in dict.fromkeys((each.engine, each.setting) for each in outcomes):
-        own = [each for each in outcomes if (each.engine, each.setting) == (engine, setting)]
+    """A line an engine and setting, best first: nDCG@10 by collection and mean, Dowse minus it, then what it costs."""
+    by_key, compared = quality_outcomes.groups(outcomes), quality_outcomes.against(outcomes)
+    names = [each.dataset for each in next(iter(by_key.values()))]
+    print(f"{'engine':16} {'setting':8} {'mean':>6} " + " ".join(f"{name[:9]:>9}" for name in names), end="")
+    print(f" {'Dowse minus it':26} {'index s':>8} {'p50 ms':>8} {'p99 ms':>8} {'RSS MB':>7} {'import s':>8}")
+    for (engine, setting), own in sorted(by_key.items(), key=lambda row: -mean(mean(each.ndcg) for each in row[1])):
         cpu = [ms for each in own for ms in each.query_cpu_ms]
         scores = [mean(each.ndcg) for each in own]
-        costs = (sum(each.index_cpu_s for each in own), median(cpu), percentile(cpu, 0.99), max(e.rss_mb for e in own))
-        rows.append((mean(scores), engine, setting, scores, costs, median(each.import_cpu_s for each in own)))
-    print(f"{'engine':16} {'setting':8} {'mean':>6} " + " ".join(f"{name[:9]:>9}" for name in names), end="")
-    print(f" {'index s':>8} {'p50 ms':>8} {'p99 ms':>8} {'RSS MB':>7} {'import s':>8}")
-    for average, engine, setting, scores, costs, imported in sorted(rows, key=lambda row: -row[0]):
-        print(f"{engine:16} {setting:8} {average:6.4f} " + " ".join(f"{each:9.4f}" for each in scores), end="")
-        print(f" {costs[0]:8.1f} {costs[1]:8.2f} {costs[2]:8.2f} {costs[3]:7.0f} {imported:8.2f}")
+        found = compared.get((engine, setting))
+        minus = "" if found is None else f"{found.mean:+.4f} [{found.low:+.4f}, {found.high:+.4f}]"
+        print(f"{engine:16} {setting:8} {mean(scores):6.4f} " + " ".join(f"{each:9.4f}" for each in scores), end="")
+        print(f" {minus:26} {sum(each.index_cpu_s for each in own):8.1f} {median(cpu):8.2f}", end="")
+        rss_mb, import_s = max(each.rss_mb for each in own), median(each.import_cpu_s for each in own)
+        print(f" {percentile(cpu, 0.99):8.2f} {rss_mb:7.0f} {import_s:8.2f}")
 
 
 if __name__ == "__main__":

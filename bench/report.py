@@ -111,24 +111,47 @@ def _stages(run: Mapping[str, Any]) -> str:
 
 def _quality(results: Mapping[str, Any]) -> str:
     outcomes = results["outcomes"]
-    sets = list(dict.fromkeys(each["dataset"] for each in outcomes))
-    groups = dict.fromkeys((each["engine"], each["setting"]) for each in outcomes)
+    sets = {each["dataset"]: each["questions"] for each in outcomes}
+    against = {(each["engine"], each["setting"]): each for each in results.get("against", ())}
     rows = []
-    for key in groups:
+    for key in dict.fromkeys((each["engine"], each["setting"]) for each in outcomes):
         own = [each for each in outcomes if (each["engine"], each["setting"]) == key]
         scores = {each["dataset"]: each["ndcg@10"] for each in own}
-        costs = (sum(e["index_cpu_s"] for e in own), mean(e["query_cpu_p50_ms"] for e in own))
-        rest = (
-            max(e["query_cpu_p99_ms"] for e in own),
-            max(e["rss_mb"] for e in own),
-            mean(e["import_cpu_s"] for e in own),
-        )
-        cells = [f"{scores[name]:.3f}" if name in scores else "" for name in sets]
-        rows.append(
-            (mean(scores.values()), (*key, f"**{mean(scores.values()):.3f}**", *cells, *map(short, (*costs, *rest))))
-        )
-    head = ("engine", "setting", "mean", *sets, "index CPU s", "p50 ms", "p99 ms", "RSS MB", "import s")
-    return _table(head, [row for _, row in sorted(rows, key=lambda row: -row[0])])
+        if set(scores) != set(sets):  # its run was interrupted: a mean over fewer collections does not compare
+            continue
+        average = mean(scores.values())
+        cells = [f"{scores[name]:.3f}" for name in sets]
+        rows.append((average, (*key, f"**{average:.4f}**", _minus(against.get(key)), *cells, *map(short, _costs(own)))))
+    named = (f"{name} ({count})" for name, count in sets.items())
+    head = (
+        "engine",
+        "setting",
+        "mean",
+        "Dowse minus it",
+        *named,
+        "index CPU s",
+        "p50 ms",
+        "p99 ms",
+        "RSS MB",
+        "import s",
+    )
+    versions = {name: value for each in results["versions"].values() for name, value in each.items()}
+    told = ", ".join(f"{name} {value}" for name, value in sorted(versions.items()))
+    return _table(head, [row for _, row in sorted(rows, key=lambda row: -row[0])]) + f"\n\n{told}."
+
+
+def _costs(own: Sequence[Mapping[str, Any]]) -> tuple[float, ...]:
+    return (
+        sum(each["index_cpu_s"] for each in own),
+        mean(each["query_cpu_p50_ms"] for each in own),
+        max(each["query_cpu_p99_ms"] for each in own),
+        max(each["rss_mb"] for each in own),
+        mean(each["import_cpu_s"] for each in own),
+    )
+
+
+def _minus(found: Mapping[str, Any] | None) -> str:
+    return "" if found is None else f"{found['mean']:+.4f} [{found['low']:+.4f}, {found['high']:+.4f}]"
 
 
 if __name__ == "__main__":

@@ -18,23 +18,29 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "acme" not in path.pa
 # A module may import from its own row and from the rows above it; peers on one row do not know each other.
 ROWS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("filters", "types"),
+    ("filters", "types", "reports"),
     ("identity", "ports"),
-    ("text", "config", "tracing"),
+    ("names", "text", "config", "tracing"),
     ("ingest", "models", "persist", "query", "sample"),
+    ("collaborators", "standing"),
     ("engine",),
+    ("adapters",),
     ("evaluate",),
     ("serve",),
     ("__main__",),
 )
-CORE = {"errors", "filters", "types", "identity", "ports", "text", "config", "tracing"}
+CORE = {"errors", "filters", "reports", "types", "identity", "ports", "names", "text", "config", "tracing"}
 VENDORS = {
-    "ingest": {"markdown_it"},
+    "adapters": {"langchain_core", "llama_index"},
+    "ingest": {"markdown_it", "msgspec", "numpy", "pypdfium2", "selectolax", "tree_sitter", "watchfiles", "yaml"},
     "models": {"huggingface_hub", "numpy", "onnxruntime", "tokenizers"},
-    "persist": {"msgspec", "numpy", "tantivy"},
-    "query": {"numpy"},
+    "persist": {"msgspec", "numba", "numpy", "tantivy"},
+    "query": {"msgspec", "numpy"},
     "evaluate": {"numpy", "msgspec"},
-    "serve": {"click", "msgspec", "rich"},
+    "serve": {
+        *("anyio", "click", "fastapi", "jinja2", "markupsafe", "mcp", "mcp_types", "msgspec", "prometheus_client"),
+        *("rich", "starlette", "uvicorn"),
+    },
     "text": {"Stemmer"},
     "config": {"platformdirs"},
     "ports": {"numpy"},

@@ -17,6 +17,7 @@ import dowse
 from dowse.serve import cli_search_flags
 from dowse.serve.cli import COMMANDS, cli
 from dowse.serve.cli_search import search
+from dowse.serve.help import FLAGS, page
 from dowse.types import QueryRequest
 
 NAMES = [name for name, _, _ in COMMANDS]
@@ -33,13 +34,43 @@ def _command(name: str) -> click.Command:
     return found
 
 
+def test_the_first_page_tells_the_flags_as_click_knows_them() -> None:
+    context = cli.make_context("dowse", ["--index", "."], resilient_parsing=True)
+    records = [param.get_help_record(context) for param in cli.get_params(context)]
+    assert list(FLAGS) == [each for each in records if each is not None]
+
+
+def test_the_first_page_fits_a_terminal_of_eighty_columns() -> None:
+    assert max(map(len, page().splitlines())) <= 80
+
+
+@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
+def test_every_way_to_the_first_page_shows_the_same(arguments: list[str]) -> None:
+    script = f"import sys\nsys.argv[1:] = {arguments}\nfrom dowse.__main__ import main\nmain()"
+    env = os.environ | {"PYTHONPATH": str(Path(dowse.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout == page() + "\n" == _run(*arguments)[1]
+
+
 def test_help_imports_nothing_heavy() -> None:
-    heavy = ["numpy", "rich", "msgspec", "tantivy", "onnxruntime", "tokenizers", "platformdirs", "sqlite3", "Stemmer"]
+    heavy = [
+        "click",
+        "numpy",
+        "rich",
+        "msgspec",
+        "tantivy",
+        "onnxruntime",
+        "tokenizers",
+        "platformdirs",
+        "sqlite3",
+        "Stemmer",
+    ]
     script = (
         "import sys\n"
-        "from dowse.serve.cli import cli\n"
-        "try:\n    cli(['--help'], prog_name='dowse')\n"
-        f"except SystemExit:\n    print('HEAVY', [name for name in {heavy} if name in sys.modules])\n"
+        "sys.argv[1:] = ['--help']\n"
+        "from dowse.__main__ import main\n"
+        "main()\n"
+        f"print('HEAVY', [name for name in {heavy} if name in sys.modules])\n"
     )
     env = os.environ | {"PYTHONPATH": str(Path(dowse.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
@@ -157,7 +188,7 @@ def test_completion_knows_commands_and_flags(empty: Path) -> None:
     from click.shell_completion import BashComplete
 
     complete = BashComplete(cli, {}, "dowse", "_DOWSE_COMPLETE")
-    assert [item.value for item in complete.get_completions([], "re")] == ["remove", "rebuild", "reembed"]
+    assert [item.value for item in complete.get_completions([], "re")] == ["related", "remove", "rebuild", "reembed"]
     assert "--fusion" in [item.value for item in complete.get_completions(["search"], "--f")]
 
 

@@ -11,6 +11,7 @@ import select
 import signal
 import subprocess
 import sys
+import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -176,6 +177,87 @@ def test_the_index_goes_where_it_is_told(project: Path, tmp_path: Path, monkeypa
     assert _run("--index", str(place), "status")[0] == 0
     monkeypatch.setenv("DOWSE_INDEX", str(place))
     assert _run("status")[0] == 0
+
+
+def test_why_skipped_names_every_file_and_its_reason(project: Path) -> None:
+    (project / "logo.png").write_bytes(b"\x89PNG")
+    (project / "node_modules").mkdir()
+    code, out, _ = _run("index", "--no-embed", "--why-skipped", ".")
+    assert code == 0
+    listed = out.splitlines()[-2:]
+    assert [line.removeprefix(f"{project}/") for line in sorted(listed)] == [
+        "logo.png: binary",
+        "node_modules: vendored",
+    ]
+    report = json.loads(_run("index", "--no-embed", "--why-skipped", "--json", ".")[1])
+    assert {each["reason"] for each in report["left_out"]} >= {"binary", "vendored"}
+
+
+def test_an_archive_and_a_glob_are_indexed_and_shown(project: Path) -> None:
+    with zipfile.ZipFile(project / "old.zip", "w") as archive:
+        archive.writestr("notes/plan.md", "# Plan\n\nMigrate the walrus ledger.\n")
+    code, out, _ = _run("index", "--no-embed", "old.zip", "docs/**/*.md")
+    assert (code, out.split(",")[0]) == (0, "+3 ~0 −0")
+    assert "old.zip!/notes/plan.md" in _run("search", "walrus ledger")[1]
+    code, out, _ = _run("index", "--no-embed")
+    assert (code, out.split(" in ")[0]) == (0, "+0 ~0 −0, 3 unchanged")
+
+
+def test_a_revision_is_searched_beside_what_is_checked_out(project: Path) -> None:
+    git = ["git", "-c", "user.name=Ada", "-c", "user.email=a@example.org"]
+    for arguments in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "one"], ["tag", "v1"]):
+        subprocess.run([*git, *arguments], cwd=project, check=True, capture_output=True)
+    code, _, err = _run("index", "--no-embed", "--rev", "v1", ".")
+    assert code == 0, err
+    assert "@v1" in _run("status")[1]
+    assert json.loads(_run("search", "--json", "retry_payment")[1])["chunks"][0]["author"] == "Ada"
+    code, _, err = _run("index", "--rev", "v9", ".")
+    assert code == 2
+    assert "no revision 'v9'" in err
+
+
+def test_kinds_of_ones_own_come_from_the_projects_file(project: Path) -> None:
+    (project / "dowse.toml").write_text('[[kinds]]\nmatch = "*.zzz"\nreader = "markdown"\ncorpus_type = "DOC_ADR"\n')
+    (project / "one.zzz").write_text("# Zebra decision\n\nStripes stay.\n")
+    assert _run("index", "--no-embed", ".")[0] == 0
+    hit = json.loads(_run("search", "--json", "zebra decision stripes")[1])["chunks"][0]
+    assert (hit["file_path"], hit["corpus_type"]) == ("one.zzz", "DOC_ADR")
+    (project / "dowse.toml").write_text('[[kinds]]\nmatch = "*.zzz"\nreader = "markdwn"\n')
+    code, _, err = _run("index", ".")
+    assert code == 2
+    assert "[[kinds]] number 1: no reader 'markdwn'; did you mean 'markdown'?" in err
+
+
+def test_status_shows_the_share_that_is_embedded(fresh: Path) -> None:
+    (fresh / "late.txt").write_text("late words\n")
+    _run("index", "--no-embed", ".")
+    found = json.loads(_run("status", "--json")[1])["sources"][0]
+    assert found["embedded"] == found["chunks"] - 1
+    assert "embedded" in _run("status")[1]
+
+
+def test_watch_follows_changes_until_ctrl_c(project: Path) -> None:
+    process = _popen("index", "--no-embed", "--watch", ".", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    try:
+        while not process.stdout.readline().startswith(b"skipped"):
+            assert process.poll() is None
+        (project / "new.txt").write_text("a quokka appears\n")
+        assert process.stdout.readline().startswith(b"+1 ~0")
+        assert "new.txt" in _run("search", "quokka")[1]
+        (project / "new.txt").unlink()
+        assert process.stdout.readline().startswith("+0 ~0 −1".encode())
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert b"stopped watching; what is done is kept" in err
+
+
+def test_watch_goes_with_neither_a_revision_nor_json(project: Path) -> None:
+    assert _run("index", "--watch", "--json", ".")[0] == 2
+    assert _run("index", "--watch", "--rev", "main", ".")[0] == 2
 
 
 def test_a_path_that_is_not_there_is_an_error(project: Path) -> None:

@@ -65,11 +65,35 @@ def settings() -> str:
     return "\n".join(["| setting | variable | | default |", "|---|---|---|---|", *rows])
 
 
+def routes() -> str:
+    from tempfile import TemporaryDirectory
+
+    import dowse
+    from dowse.serve.backend import Backend
+    from dowse.serve.http import api
+    from dowse.serve.http_face import Face
+    from dowse.serve.http_metrics import Metrics
+    from dowse.serve.http_options import ServerOptions
+    from dowse.serve.http_room import Room
+
+    options = ServerOptions()
+    with TemporaryDirectory() as folder, Backend(dowse.open(folder, embedder=None)) as backend:
+        face = Face(backend, Room(options.limits), options)
+        document = api(face, Metrics(backend, face.room)).openapi()
+    rows = [
+        f"| `{method.upper()} {path}` | {' '.join(operation['description'].split())} |"
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    ]
+    return "\n".join(["| route | |", "|---|---|", *rows])
+
+
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "commands": ("docs/cli.md", commands),
     "exits": ("docs/cli.md", exits),
     "errors": ("docs/errors.md", errors),
     "settings": ("docs/config.md", settings),
+    "routes": ("docs/http.md", routes),
 }
 
 

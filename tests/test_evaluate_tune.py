@@ -10,13 +10,14 @@ import pytest
 
 from beir_folders import GRADES, write_collection
 from dowse.errors import BadRequestError
-from dowse.evaluate.advice import advice_lines, advice_object
+from dowse.evaluate.advice import advice_lines, advice_object, knobs_object, told_knobs
 from dowse.evaluate.collection import opened
 from dowse.evaluate.datasets import Question, load
 from dowse.evaluate.pools import Knobs, Pool, figures, pools_of
-from dowse.evaluate.profile_file import checked_name, profile_text, save_profile
+from dowse.evaluate.profile_file import Tuned, checked_name, profile_text, save_profile
 from dowse.evaluate.run import DEFAULT, Asker
 from dowse.evaluate.tune import advise, grid
+from dowse.evaluate.tune_stages import advise_stages, scaled, ways
 from dowse.models.embed_hash import HashEmbedder
 from dowse.query.own_profiles import with_own
 from dowse.query.profiles import named
@@ -55,7 +56,7 @@ def test_the_default_is_kept_when_nothing_is_better() -> None:
     advice = advise({"one": pools("a", 20, dense_right=True)}, PRODUCT, grid(PRODUCT, dense=True))
     assert advice.keep
     assert advice.default_mean == advice.best_mean == 1
-    assert "keep the default: nothing that was tried is better" in list(advice_lines(advice))
+    assert "keep the default: nothing that was tried is better" in list(advice_lines(advice, told_knobs))
 
 
 def test_a_gain_that_holds_is_advised() -> None:
@@ -65,14 +66,14 @@ def test_a_gain_that_holds_is_advised() -> None:
     assert advice.chosen.alpha < 0.5
     assert advice.held_out.low > 0
     assert [fold.name for fold in advice.folds] == ["one", "two"]
-    assert advice_object(advice)["keep_default"] is False
+    assert advice_object(advice, knobs_object)["keep_default"] is False
 
 
 def test_what_helps_one_collection_and_harms_another_is_not_advised() -> None:
     collections = {"words": pools("a", 30, dense_right=False), "meaning": pools("b", 20, dense_right=True)}
     advice = advise(collections, PRODUCT, grid(PRODUCT, dense=True))
     assert advice.keep
-    assert any(line.startswith("keep the default:") for line in advice_lines(advice))
+    assert any(line.startswith("keep the default:") for line in advice_lines(advice, told_knobs))
 
 
 def test_noise_is_not_advised() -> None:
@@ -106,7 +107,7 @@ def test_weights_add_up_to_one() -> None:
 def test_a_profile_replaces_the_one_of_its_name_and_keeps_the_rest(tmp_path: Path) -> None:
     file = tmp_path / "dowse.toml"
     file.write_text('embedder = "none"  # ours\n\n[profiles.ours]\nalpha = 0.1\n\n[profiles.other]\nalpha = 0.2\n')
-    save_profile(file, "ours", Knobs(0.7, 0.5, 2.0, 60))
+    save_profile(file, "ours", Tuned(Knobs(0.7, 0.5, 2.0, 60)))
     found = tomllib.loads(file.read_text())
     assert set(found["profiles"]) == {"other", "ours"}
     assert found["profiles"]["other"] == {"alpha": 0.2}
@@ -115,18 +116,19 @@ def test_a_profile_replaces_the_one_of_its_name_and_keeps_the_rest(tmp_path: Pat
 
 
 def test_unequal_word_legs_are_written_as_weights() -> None:
-    found = tomllib.loads(profile_text("ours", Knobs(0.5, 0.75)))["profiles"]["ours"]
+    found = tomllib.loads(profile_text("ours", Tuned(Knobs(0.5, 0.75))))["profiles"]["ours"]
     assert found["weights"] == {"dense": 0.5, "bm25_code": 0.125, "bm25_nlp": 0.375}
 
 
-@pytest.mark.parametrize("knobs", [Knobs(0.7, 0.5, 2.0, 60), Knobs(0.5, 0.75, 1.0, 200)])
+@pytest.mark.parametrize("knobs", [Knobs(0.7, 0.5, 2.0, 60), Knobs(0.5, 0.75, 1.0, 200, 0.15, 0.3)])
 def test_a_written_profile_turns_the_same_knobs_in_the_product(knobs: Knobs) -> None:
-    tables = tomllib.loads(profile_text("ours", knobs))["profiles"]
+    tables = tomllib.loads(profile_text("ours", Tuned(knobs)))["profiles"]
     found = named("ours", with_own(tables))
     weights = Alpha(found.alpha) if found.weights is None else ByLeg(found.weights)
     brought = {"dense": 9, "bm25_code": 9, "bm25_nlp": 9}
     assert weights.settle(brought) == pytest.approx(dict(knobs.leg_weights))  # type: ignore[arg-type]
     assert (found.exponent, found.depth, found.fusion) == (knobs.exponent, knobs.depth, "z")
+    assert (found.crowd, found.pull) == (knobs.crowd, knobs.pull)
 
 
 @pytest.mark.parametrize("name", ["", "Ours", "a b", "default", "x.y", "1st"])
@@ -139,5 +141,36 @@ def test_a_broken_settings_file_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "dowse.toml"
     file.write_text("not = = toml")
     with pytest.raises(BadRequestError, match="not valid TOML"):
-        save_profile(file, "ours", PRODUCT)
+        save_profile(file, "ours", Tuned(PRODUCT))
     assert file.read_text() == "not = = toml"
+
+
+def test_stages_are_turned_one_at_a_time_and_only_by_what_a_profile_can_keep() -> None:
+    default = named("default")
+    tried = ways(default, cross_encoder=False)
+    assert tried[0].knobs == ()
+    assert [way.name for way in tried[1:]] == [
+        "rerank by heuristic", "boosts off", "boosts halved", "boosts doubled", "freshness off", "exact names off",
+    ]  # fmt: skip
+    chains = [dict(way.knobs).get("rerank") for way in ways(default, cross_encoder=True)]
+    assert [each for each in chains if each is not None] == [(), ("heuristic",), ("heuristic", "cross-encoder")]
+    for way in tried:
+        (turned,) = with_own(tomllib.loads(profile_text("ours", Tuned(PRODUCT, way.knobs)))["profiles"])[-1:]
+        for field, value in way.knobs:
+            assert getattr(turned, field) == value
+
+
+def test_a_boost_is_halved_above_one() -> None:
+    rule = named("default").boost_rules[0]
+    assert scaled([rule], 0.5)[0].factor == pytest.approx(1 + 0.5 * (rule.factor - 1))
+    assert scaled([rule], 0.5)[0].words == rule.words
+
+
+def test_stages_that_change_nothing_are_kept_as_they_are(tmp_path: Path) -> None:
+    grades = {f"q{n}": {"prune": 1.0} for n in range(12)}
+    folder = write_collection(tmp_path / "garden", questions=dict.fromkeys(grades, "prune apple trees"), grades=grades)
+    with opened(load(folder), tmp_path / "cache", HashEmbedder()) as found:
+        advice = advise_stages([Asker(found)], named("default"))
+    assert advice.keep
+    assert advice.chosen.name == "as it is"
+    assert advice.held_out.nothing

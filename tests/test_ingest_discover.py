@@ -10,9 +10,10 @@ import pytest
 
 from dowse.errors import NotFoundError
 from dowse.ingest.contents import Contents, Unread, read_contents
-from dowse.ingest.discover import Discovery, discover
+from dowse.ingest.discover import Discovery, Reach, discover
 from dowse.ingest.ignore import Rules, read_rules
 from dowse.ingest.leave_out import Skip
+from dowse.ingest.sources import Asked
 from dowse.types import Source
 
 LIMIT = 10_000
@@ -26,7 +27,7 @@ def make(root: Path, *paths: str, text: str = "text\n") -> Path:
 
 
 def walk(*paths: Path, registered: tuple[Source, ...] = ()) -> Discovery:
-    return discover(paths, registered, LIMIT)
+    return discover([Asked(path) for path in paths], registered, Reach(LIMIT))
 
 
 def found(result: Discovery) -> list[str]:
@@ -261,3 +262,44 @@ def test_a_file_that_cannot_be_opened_says_why(tmp_path: Path) -> None:
     assert read_contents(str(tmp_path / "gone"), LIMIT, sniff=False) == Unread(
         "cannot be read: No such file or directory"
     )
+
+
+# --- globs -----------------------------------------------------------------------------------------
+
+
+def test_a_glob_takes_what_matches_and_the_rules_hold(tmp_path: Path) -> None:
+    make(tmp_path / "app", "src/a.py", "src/deep/b.py", "src/c.txt", "src/node_modules/d.py", "e.py")
+    assert found(walk(tmp_path / "app" / "src" / "**" / "*.py")) == ["src/a.py", "src/deep/b.py"]
+    assert found(walk(tmp_path / "app" / "*.py")) == ["app/e.py"]
+    assert found(walk(tmp_path / "app" / "{src,lib}" / "*.txt")) == ["app/src/c.txt"]
+
+
+def test_a_glob_that_matches_a_folder_takes_all_of_it(tmp_path: Path) -> None:
+    make(tmp_path / "app", "svc/one/a.py", "svc/two/deep/b.py", "other/c.py", ".git/HEAD")
+    assert found(walk(tmp_path / "app" / "svc" / "t*")) == ["app/svc/two/deep/b.py"]
+
+
+def test_a_glob_looks_at_no_more_than_it_matches(tmp_path: Path) -> None:
+    make(tmp_path / "app", "a.py", "b.txt")
+    (scope,) = walk(tmp_path / "app" / "*.py").looked_at
+    assert [scope.covers(path) for path in ("a.py", "gone.py", "b.txt", "deep/c.py")] == [True, True, False, False]
+
+
+def test_a_file_that_is_called_like_a_glob_is_that_file(tmp_path: Path) -> None:
+    make(tmp_path / "app", "a[1].txt", "a1.txt")
+    assert found(walk(tmp_path / "app" / "a[1].txt")) == ["app/a[1].txt"]
+
+
+# --- why something was left out --------------------------------------------------------------------
+
+
+def test_everything_that_was_left_out_can_be_named(tmp_path: Path) -> None:
+    make(tmp_path, "keep.py", ".hidden", "node_modules/a.js", "photo.png", "box.zip")
+    make(tmp_path, "empty.txt", text="")
+    result = discover([Asked(tmp_path)], (), Reach(LIMIT, listing=True))
+    assert {(Path(each.path).name, each.reason) for each in result.left_out} == {
+        (".hidden", "hidden"), ("node_modules", "vendored"), ("photo.png", "binary"), ("box.zip", "archive"),
+        ("empty.txt", "empty"),
+    }  # fmt: skip
+    assert len(result.left_out) == sum(count for _, count in result.skipped)
+    assert walk(tmp_path).left_out == ()

@@ -1,8 +1,17 @@
 """What a path says about a file."""
 
+import re
+from pathlib import Path
+
 import pytest
 
-from dowse.ingest.kinds import FORMATS, classify
+from dowse.errors import BadRequestError
+from dowse.ingest.kinds import FORMATS, classify, most_bytes
+from dowse.ingest.own_kinds import own_kinds
+from dowse.ingest.pipeline import IndexOptions, index
+from dowse.ingest.sources import Asked
+from dowse.persist.memory import MemoryStore
+from dowse.types import CorpusType
 
 
 @pytest.mark.parametrize(
@@ -10,14 +19,16 @@ from dowse.ingest.kinds import FORMATS, classify
     [
         ("src/app/main.py", "code", "python", "CODE_LOGIC"),
         ("web/App.TSX", "code", "typescript", "CODE_LOGIC"),
-        ("Dockerfile", "code", "dockerfile", "CODE_DEPLOY"),
-        ("docker/Dockerfile.dev", "code", "dockerfile", "CODE_DEPLOY"),
-        ("docker-compose.override.yml", "code", "yaml", "CODE_DEPLOY"),
-        ("infra/main.tf", "code", "terraform", "CODE_DEPLOY"),
-        ("k8s/auth.yaml", "code", "yaml", "CODE_DEPLOY"),
-        ("charts/auth/values.yaml", "code", "yaml", "CODE_DEPLOY"),
-        (".github/workflows/test.yml", "code", "yaml", "CODE_DEPLOY"),
-        ("settings.yaml", "code", "yaml", "CODE_CONFIG"),
+        ("Dockerfile", "dockerfile", "dockerfile", "CODE_DEPLOY"),
+        ("docker/Dockerfile.dev", "dockerfile", "dockerfile", "CODE_DEPLOY"),
+        ("docker-compose.override.yml", "yaml", "yaml", "CODE_DEPLOY"),
+        ("infra/main.tf", "hcl", "terraform", "CODE_DEPLOY"),
+        ("k8s/auth.yaml", "yaml", "yaml", "CODE_DEPLOY"),
+        ("charts/auth/values.yaml", "yaml", "yaml", "CODE_DEPLOY"),
+        (".github/workflows/test.yml", "yaml", "yaml", "CODE_DEPLOY"),
+        ("settings.yaml", "yaml", "yaml", "CODE_CONFIG"),
+        ("env.example", "env", "env", "CODE_CONFIG"),
+        ("api/v1/api.proto", "proto", "protobuf", "CODE_LOGIC"),
         ("pyproject.toml", "code", "toml", "CODE_CONFIG"),
         ("requirements-dev.txt", "code", "requirements", "CODE_CONFIG"),
         ("runbooks/rollback.md", "markdown", "markdown", "DOC_RUNBOOK"),
@@ -48,10 +59,84 @@ def test_code_in_a_folder_of_documents_or_manifests_stays_code(path: str) -> Non
 
 
 def test_a_reader_named_like_an_extension_takes_its_files() -> None:
-    assert not classify("paper.pdf").known
-    kind = classify("paper.pdf", readers=("pdf", "text"))
-    assert (kind.reader, kind.known) == ("pdf", True)
+    assert not classify("paper.djvu").known
+    kind = classify("paper.djvu", readers=("djvu", "text"))
+    assert (kind.reader, kind.known) == ("djvu", True)
 
 
 def test_every_language_is_written_in_lower_case() -> None:
     assert all(rule.kind.language in (None, str(rule.kind.language).lower()) for rule in FORMATS)
+
+
+# --- rules of one's own ----------------------------------------------------------------------------
+
+READERS = {"code": None, "markdown": None, "text": None}
+
+
+def test_a_rule_of_ones_own_changes_what_it_names_and_no_more() -> None:
+    own = own_kinds([{"match": ["*.pyx", "gen/**"], "reader": "code", "language": "python"}], READERS)
+    kind = classify("src/fast.pyx", READERS, own)
+    assert (kind.reader, kind.language, kind.corpus_type, kind.known) == ("code", "python", CorpusType.DOC_PAGE, True)
+    assert classify("src/fast.py", READERS, own) == classify("src/fast.py", READERS)
+    assert classify("gen/deep/a.md", READERS, own).reader == "code"
+
+
+def test_the_first_rule_that_matches_decides() -> None:
+    own = own_kinds(
+        [
+            {"match": "ops/*.md", "corpus_type": "DOC_RUNBOOK"},
+            {"match": "*.md", "corpus_type": "DOC_ADR"},
+        ],
+        READERS,
+    )
+    assert classify("ops/a.md", READERS, own).corpus_type is CorpusType.DOC_RUNBOOK
+    assert classify("a.md", READERS, own).corpus_type is CorpusType.DOC_ADR
+
+
+@pytest.mark.parametrize(
+    ("table", "complaint"),
+    [
+        ({"match": "*.x"}, "number 1: it changes nothing"),
+        ({"reader": "code"}, "match must be a glob"),
+        ({"match": [], "reader": "code"}, "match must be a glob"),
+        ({"match": "*.x", "reader": "cod"}, "no reader 'cod'; did you mean 'code'"),
+        ({"match": "*.x", "corpus_type": "DOC_RUNBOK"}, "did you mean 'DOC_RUNBOOK'"),
+        ({"match": "*.x", "language": 3}, "language is 3, but must be text"),
+        ({"match": "*.x", "languag": "go"}, "unknown key 'languag'; did you mean 'language'"),
+    ],
+)
+def test_a_rule_that_makes_no_sense_is_named_with_what_is_wrong(table: dict[str, object], complaint: str) -> None:
+    with pytest.raises(BadRequestError, match=re.escape("[[kinds]]")) as told:
+        own_kinds([table], READERS)
+    assert complaint in str(told.value)
+
+
+def test_a_rule_of_ones_own_reaches_the_chunks(tmp_path: Path) -> None:
+    (tmp_path / "notes.zzz").write_text("# Title\n\nText.\n")
+    kinds = [{"match": "*.zzz", "reader": "markdown", "language": "zzz", "corpus_type": "DOC_RUNBOOK"}]
+    store = MemoryStore()
+    index(store, [Asked(tmp_path)], IndexOptions(kinds=kinds))
+    (info,) = store.documents()
+    chunks = store.reader().document_chunks(info.id)
+    assert {(chunk.language, chunk.corpus_type) for chunk in chunks} == {("zzz", "DOC_RUNBOOK")}
+    assert info.title == "Title"
+
+
+def test_files_that_are_mostly_pictures_may_be_larger() -> None:
+    assert [most_bytes(path, 100) for path in ("a.md", "a.PDF", "b/c.docx")] == [100, 8 * 100, 8 * 100]
+
+
+@pytest.mark.parametrize(
+    ("path", "reader", "language"),
+    [
+        ("a.rst", "rst", "rst"),
+        ("a.htm", "html", "html"),
+        ("a.pdf", "pdf", "pdf"),
+        ("a.docx", "docx", "docx"),
+        ("a.tsv", "csv", "csv"),
+        ("a.jsonl", "json", "json"),
+        ("a.ipynb", "notebook", "jupyter"),
+    ],
+)
+def test_pages_and_tables_have_readers_of_their_own(path: str, reader: str, language: str) -> None:
+    assert (classify(path).reader, classify(path).language) == (reader, language)

@@ -1,6 +1,8 @@
 """Files become documents and vectors: what changed, what went, what failed, and what an interruption leaves."""
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -10,15 +12,18 @@ from pathlib import Path
 import pytest
 
 from dowse.errors import CorruptIndexError, ModelUnavailableError, NotFoundError, StorageError
-from dowse.ingest import contents, pipeline
+from dowse.ingest import contents, pipeline, take
 from dowse.ingest.embed import embed_backlog
 from dowse.ingest.pipeline import GO_ON, NO_MODEL, IndexOptions, index
 from dowse.ingest.read_text import TextReader
+from dowse.ingest.sources import Asked
 from dowse.models.embed_hash import HashEmbedder
 from dowse.persist.memory import MemoryStore
 from dowse.ports import Embedder, Matrix, Pending, Progress, Reporter, SourceFile
-from dowse.types import Document, IndexReport, Problem, Role
+from dowse.reports import IndexReport, Problem
+from dowse.types import Document, Role
 
+MANY_FILES = os.environ.get("DOWSE_MANY_FILES", "")  # read now: no setting reaches a test
 LATER = datetime(2100, 1, 1, tzinfo=UTC)  # long after every file of a test: no time stamp is too young to be trusted
 
 
@@ -78,7 +83,7 @@ def run(
     report: Reporter | None = None,
     embedder: Embedder | Callable[[], Embedder | None] | None = None,
 ) -> IndexReport:
-    return index(store, paths, options or IndexOptions(), report, embedder)
+    return index(store, [Asked(path) for path in paths], options or IndexOptions(), report, embedder)
 
 
 def counts(report: IndexReport) -> tuple[int, int, int, int]:
@@ -113,7 +118,7 @@ def test_new_files_are_added_and_searchable(store: RecordingStore, app: Path) ->
 def test_unchanged_files_are_not_opened(store: RecordingStore, app: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(store, app)
     opened: list[str] = []
-    monkeypatch.setattr(pipeline, "read_contents", lambda path, *_, **__: opened.append(path))
+    monkeypatch.setattr(take, "read_contents", lambda path, *_, **__: opened.append(path))
     assert counts(run(store, app)) == (0, 0, 0, 2)
     assert opened == []
 
@@ -207,7 +212,7 @@ def test_an_empty_folder_is_an_empty_report(store: RecordingStore, tmp_path: Pat
 
 
 def test_one_bad_file_does_not_stop_the_run(store: RecordingStore, app: Path) -> None:
-    (app / "latin.txt").write_bytes(b"caf\xe9\n")
+    (app / "cyrillic.txt").write_bytes("Привет".encode("cp1251"))
     (app / "nul.txt").write_bytes(b"a\0b")
     (app / "unknown.dat2").write_bytes(b"\x7fELF\0\0")
     (app / "late.txt").write_bytes(b"x" * 9000 + b"\0")
@@ -217,15 +222,15 @@ def test_one_bad_file_does_not_stop_the_run(store: RecordingStore, app: Path) ->
     assert report.added == 4
     assert dict(report.skipped) == {"binary": 1}
     assert [(Path(each.path).name, each.reason.split(";")[0]) for each in report.problems] == [
+        ("cyrillic.txt", "not valid UTF-8 at byte 0"),
         ("late.txt", "not text: byte 9000 is NUL"),
-        ("latin.txt", "not valid UTF-8 at byte 3"),
         ("nul.txt", "not text: byte 1 is NUL"),
     ]
     assert "app/new\nline 🚀.txt" in stored(store)
 
 
 def test_when_no_file_can_be_read_every_one_is_a_problem(store: RecordingStore, tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_bytes(b"\xff")
+    (tmp_path / "a.txt").write_bytes(b"\xff\xff\xff\xff")
     report = run(store, tmp_path)
     assert counts(report) == (0, 0, 0, 0)
     assert len(report.problems) == 1
@@ -308,6 +313,44 @@ def test_a_bug_in_a_reader_surfaces(store: RecordingStore, app: Path, monkeypatc
     with pytest.raises(TypeError, match="a bug"):
         run(store, app)
     assert store.calls[-1] == "close"
+
+
+def test_a_file_that_vanishes_after_it_was_found_is_a_problem_and_the_run_goes_on(
+    store: RecordingStore, app: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finding = pipeline.discover
+
+    def and_then_it_goes(*arguments: object) -> object:
+        found = finding(*arguments)  # type: ignore[arg-type]
+        (app / "a.txt").unlink()
+        return found
+
+    monkeypatch.setattr(pipeline, "discover", and_then_it_goes)
+    report = run(store, app)
+    assert report.problems == (Problem(str(app / "a.txt"), "cannot be read: No such file or directory"),)
+    assert stored(store) == ["app/b.txt"]
+
+
+def test_a_file_from_the_future_is_compared_by_its_bytes(store: RecordingStore, app: Path) -> None:
+    later_s = LATER.timestamp() + 86_400
+    os.utime(app / "a.txt", (later_s, later_s))
+    run(store, app)
+    assert counts(run(store, app)) == (0, 0, 0, 2)
+    (app / "a.txt").write_text("omega\n")  # of the same length
+    os.utime(app / "a.txt", (later_s, later_s))
+    assert counts(run(store, app)) == (0, 1, 0, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not MANY_FILES, reason="set DOWSE_MANY_FILES to how many tiny files to make")
+@pytest.mark.timeout(3600)
+def test_very_many_tiny_files_stay_within_the_memory(tmp_path: Path) -> None:
+    script = "import sys; from bench.ingest import main; sys.argv[1:] = ['--tiny', sys.argv[1]]; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script, MANY_FILES], cwd=Path(__file__).parents[1], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert "fail" not in done.stdout, done.stdout
 
 
 # --- vectors ---------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ def test_none_is_no_embedder(tmp_path: Path, spec: str) -> None:
     assert opened(spec, tmp_path) is None
 
 
-@pytest.mark.parametrize(("spec", "dimension"), [("hash", 256), ("hash:64", 64)])
+@pytest.mark.parametrize(("spec", "dimension"), [("hash", 256), ("hash:64", 64), ("hash-64", 64)])
 def test_hash_may_name_its_dimension(tmp_path: Path, spec: str, dimension: int) -> None:
     embedder = open_embedder(spec, models_folder=tmp_path)
     assert embedder is not None

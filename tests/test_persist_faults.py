@@ -17,7 +17,8 @@ from dowse.identity import number_id
 from dowse.persist.embedded import EmbeddedStore
 from dowse.persist.manifest import SCHEMA_VERSION
 from dowse.persist.verify import verify
-from dowse.types import Check, Edge, Source
+from dowse.reports import Check
+from dowse.types import Edge, Source
 from factories import PLAIN, document, vectors
 
 DIMENSION = 16

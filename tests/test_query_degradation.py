@@ -252,6 +252,16 @@ def test_a_store_method_that_is_down_costs_its_stage(store: MemoryStore, method:
     assert Degradation(stage, f"{method} is down") in found.degraded
 
 
+def test_vectors_that_are_down_leave_the_order_of_the_fusion(store: MemoryStore) -> None:
+    """For a question that names nothing: one that does is not asked for its company."""
+    request = QueryRequest("how payments are tried again when the service is down")
+    reader = FailingReader(store.reader(), "vectors")
+    found = answer(request, reader, EMBEDDER, Tokenizer(), parts=PARTS)  # type: ignore[arg-type]
+    ready = prepared(request, store.reader(), EMBEDDER, Tokenizer(), parts=PARTS)
+    assert plain(found) == plain(finished(with_stage(ready, "company", lambda step: None)))
+    assert found.degraded == (Degradation("company", "vectors is down"),)
+
+
 def test_words_and_vectors_down_is_an_empty_result_that_says_so(store: MemoryStore) -> None:
     """S3-34, C-26: empty with notes, an error only with strict."""
     reader = FailingReader(store.reader(), "search_words")

@@ -100,7 +100,7 @@ def test_replace_merges_a_parent_that_is_itself_a_hit() -> None:
     store = reader()
     found = slate_of(store, part_a=0.6, section_one_with_both_parts=0.9)
     # The document above takes the section's place in turn, so give the section no parent here.
-    bare = replace(found.hits[1], chunk=replace(found.hits[1].chunk, parent_id=None))
+    bare = found.hits[1].changed(chunk=replace(found.hits[1].chunk, parent_id=None))
     after = ReplaceByParent(store)(replace(found, hits=(found.hits[0], bare))).hits
     assert [(hit.chunk.text, hit.value) for hit in after] == [(SECTION, 0.9)]
 
@@ -117,7 +117,7 @@ def test_b_39_the_way_through_the_graph_is_carried_over() -> None:
     store = reader()
     way = (EdgeContext("0" * 16, "calls", "a calls b", 1.0, 1),)
     slate = slate_of(store, part_a=0.6)
-    after = ReplaceByParent(store)(replace(slate, hits=(replace(slate.hits[0], graph=way),))).hits
+    after = ReplaceByParent(store)(replace(slate, hits=(slate.hits[0].changed(graph=way),))).hits
     assert after[0].graph == way
 
 

@@ -20,7 +20,7 @@ from dowse.filters import Filter
 from dowse.identity import chunk_id, embedded_text, id_number, text_hash
 from dowse.persist.memory import MemoryStore
 from dowse.ports import Found, Matrix, StoreReader, Vector
-from dowse.query.assemble import Assembly, Step
+from dowse.query.assemble import Assembly, Parts, Step
 from dowse.query.pipeline import Deadline, answer, build, run, walk
 from dowse.query.profiles import named
 from dowse.query.slate import Query, Slate
@@ -173,16 +173,19 @@ def best_of(scores: Mapping[ChunkId, float], k: int) -> list[ChunkId]:
 
 @pytest.mark.parametrize("depth", [100, 3])
 @pytest.mark.parametrize("text", [QUESTION, "locks", "page the owner of the consumer"])
-def test_default_answer_is_the_formula_over_the_union(reader: StoreReader, text: str, depth: int) -> None:
+def test_default_answer_without_company_is_the_formula_over_the_union(
+    reader: StoreReader, text: str, depth: int
+) -> None:
     scores = exact_scores(reader, text)
     union = sorted({each for of in scores.values() for each in best_of(of, depth)})
-    columns = {leg: plain_z([of.get(each, 0.0) for each in union], 1.5) for leg, of in scores.items()}
+    columns = {leg: plain_z([of.get(each, 0.0) for each in union], 2) for leg, of in scores.items()}
     sums = {
-        each: 0.65 * columns["dense"][at] + 0.175 * columns["bm25_code"][at] + 0.175 * columns["bm25_nlp"][at]
+        each: 0.7 * columns["dense"][at] + 0.15 * columns["bm25_code"][at] + 0.15 * columns["bm25_nlp"][at]
         for at, each in enumerate(union)
     }
     best = best_of(sums, 10)
-    result = ask(reader, text, depth=depth)
+    alone = Parts(profiles=(replace(named("default"), crowd=0.0, pull=0.0),))
+    result = answer(QueryRequest(text, depth=depth), reader, EMBEDDER, Tokenizer(), parts=alone)
     assert ids_of(result) == best
     assert [each.fusion_score for each in result.chunks] == pytest.approx(
         [1 / (1 + math.exp(-sums[each])) for each in best], abs=1e-5
@@ -327,10 +330,12 @@ def test_each_stage_says_why() -> None:
 def test_the_sentence_of_a_z_fusion_adds_up_to_its_score(reader: StoreReader) -> None:
     for each in ask(reader).chunks:
         formula, _, terms = why(each)["fuse"].partition(": ")
-        assert formula == "z^1.5"
-        pairs = [term.split()[0].split("·") for term in terms.split(" + ")]
-        assert [weight for weight, _ in pairs] == [".65", ".175", ".175"]
-        total = sum(float(weight) * float(inner) for weight, inner in pairs)
+        assert formula == "z^2"
+        *legs, company = terms.split(" + ")
+        pairs = [term.split()[0].split("·") for term in legs]
+        assert [weight for weight, _ in pairs] == [".7", ".15", ".15"]
+        assert company.endswith(" company")
+        total = sum(float(weight) * float(inner) for weight, inner in pairs) + float(company.split()[0])
         assert 1 / (1 + math.exp(-total)) == pytest.approx(each.final_score, abs=0.005)
 
 
@@ -353,7 +358,7 @@ def test_metadata_counts_and_times_every_stage(reader: StoreReader) -> None:
     assert list(counts) == ["dense", "bm25_code", "bm25_nlp", "union", "hydrated", "returned", "dropped"]
     assert (counts["dense"], counts["union"], counts["returned"], counts["dropped"]) == (12, 12, 3, 0)
     later = ["freshness", "boost", "exact", "parents", "confidence"]
-    assert [name for name, _ in metadata.stages] == ["plan", "prepare", *LEGS, "fuse", "hydrate", *later]
+    assert [name for name, _ in metadata.stages] == ["plan", "prepare", *LEGS, "fuse", "company", "hydrate", *later]
     assert 0 < sum(ms for _, ms in metadata.stages) <= metadata.total_ms
     assert (metadata.model, metadata.fusion, metadata.chunks) == ("trigrams", "z", len(TEXTS))
 
@@ -559,14 +564,16 @@ def test_a_leg_that_overruns_the_deadline_is_left_behind(reader: StoreReader, po
 
 def waves_of(reader: StoreReader) -> tuple[tuple[Step, ...], ...]:
     request = QueryRequest(QUESTION)
-    return build(Assembly(named("default").adjusted(request), reader, Tokenizer()), request, EMBEDDER)
+    return build(
+        Assembly(named("default").adjusted(request), reader, Tokenizer()), request, EMBEDDER, Slate(Query(QUESTION, 10))
+    )
 
 
 def test_walk_shows_what_is_known_after_each_wave(reader: StoreReader) -> None:
     moments = list(walk(waves_of(reader), Slate(Query(QUESTION, 10)), None, None))
     known = [(len(each.slate.lists), each.slate.fused is not None, len(each.slate.hits)) for each in moments]
-    assert known[:4] == [(0, False, 0), (3, False, 0), (3, True, 0), (3, True, 12)]
-    assert set(known[4:]) == {(3, True, 12)}
+    assert known[:5] == [(0, False, 0), (3, False, 0), (3, True, 0), (3, True, 0), (3, True, 12)]
+    assert set(known[5:]) == {(3, True, 12)}
 
 
 def test_one_more_step_reorders_the_answer(reader: StoreReader) -> None:

@@ -52,6 +52,7 @@ def stages(store: MemoryStore, profile: str, **more: Any) -> list[str]:
 
 
 LEGS_TO_HITS = ["prepare", "dense", "bm25_code", "bm25_nlp", "fuse", "hydrate"]
+COMPANY_TO_HITS = [*LEGS_TO_HITS[:-1], "company", "hydrate"]
 PROSE_TO_HITS = ["prepare", "dense", "bm25_nlp", "fuse", "hydrate"]
 
 
@@ -280,13 +281,13 @@ def test_b_30_the_example_of_s4_keeps_results(store: MemoryStore) -> None:
 
 
 def test_default_runs_what_the_design_says(store: MemoryStore) -> None:
-    wanted = [*LEGS_TO_HITS, "cross-encoder", "freshness", "boost", "exact", "parents"]
+    wanted = [*COMPANY_TO_HITS, "cross-encoder", "freshness", "boost", "exact", "parents"]
     assert stages(store, "default") == wanted
     own = named("default")
     assert (own.top_k, own.fusion, own.alpha, own.parents, own.mmr, own.graph) == (
         10,
         "z",
-        0.65,
+        0.7,
         "attach",
         False,
         False,
@@ -340,7 +341,7 @@ def test_shared_fields_exist_on_both_sides() -> None:
 
 def test_a_request_can_turn_everything_off(store: MemoryStore) -> None:
     off: dict[str, Any] = {"rerank": False, "freshness_weight": 0.0, "boost": False, "parents": "off"}
-    assert stages(store, "default", **off) == [*LEGS_TO_HITS, "exact"]
+    assert stages(store, "default", **off) == [*COMPANY_TO_HITS, "exact"]
 
 
 def test_result_types_of_the_five_systems_are_all_there() -> None:

@@ -110,7 +110,8 @@ def test_an_unknown_profile_names_the_known_ones() -> None:
 class TestProfile:
     def test_the_default_is_what_was_measured(self) -> None:
         default = named("default")
-        assert (default.top_k, default.fusion, default.alpha, default.exponent) == (10, "z", 0.65, 1.5)
+        assert (default.top_k, default.fusion, default.alpha, default.exponent) == (10, "z", 0.7, 2.0)
+        assert (default.crowd, default.pull) == (0.15, 0.3)
 
     @pytest.mark.parametrize(("top_k", "depth"), [(None, 100), (1, 100), (33, 100), (40, 3 * 40)])
     def test_the_pool_is_three_times_top_k_and_at_least_the_depth(self, top_k: int | None, depth: int) -> None:

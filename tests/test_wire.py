@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowse import errors
+from dowse.reports import IndexReport, Problem
 from dowse.serve import wire
 from dowse.types import (
     Degradation,
     EdgeContext,
-    IndexReport,
     ParentContext,
-    Problem,
     QueryMetadata,
     QueryResult,
     Score,

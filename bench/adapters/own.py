@@ -20,8 +20,10 @@ from dowse.identity import chunk_id, document_id, embedded_text, text_hash
 from dowse.models import open_embedder
 from dowse.models.registry import DEFAULT
 from dowse.persist.embedded import EmbeddedStore
+from dowse.persist.kernel import open_kernel
 from dowse.ports import Matrix
-from dowse.query.pipeline import answer
+from dowse.query.pipeline import answer, prepared
+from dowse.query.stream import stream
 from dowse.text import Tokenizer
 from dowse.types import Chunk, Document, Leg, QueryRequest, Role
 
@@ -90,18 +92,33 @@ class Dowse:
             "disk_mb": size_mb(folder),
         }
 
-    def open(self, folder: str, *, read_only: bool = True) -> dict[str, Any]:
+    def open(self, folder: str, *, read_only: bool = True, kernel: str = "fast") -> dict[str, Any]:
+        """In a process that lives on, as `dowse serve` is: with the fast kernel."""
         self._folder = Path(folder)
-        self._store = EmbeddedStore(self._folder, read_only=read_only)
+        self._store = EmbeddedStore(self._folder, read_only=read_only, kernel=open_kernel(kernel))
         return {"chunks": self._store.reader().stats.chunks}
 
     def hybrid(self, queries: str, where: list[str] | None, k: int, first: int, count: int) -> dict[str, Any]:
-        """The default profile without what comes after fusion and fetching: three legs, complete scoring, z fusion."""
+        """What peers do, too: plan, three legs, complete scoring, z fusion, the text of the best. `stream` gives it
+        first; adjustments, parents and confidence come after it, see `whole`.
+        """
         embedder, chosen = Known.of(queries), _filter(where)
         reader = self._store.reader()
 
         def ask(question: Any) -> list[str]:
-            request = QueryRequest(question["text"], top_k=k, where=chosen, cache=False)
+            request = QueryRequest(question["text"], top_k=k, where=chosen)
+            ready = prepared(request, reader, embedder, self._tokenizer, only_shown=True)
+            return [hit.id for hit in next(stream(ready)).result.chunks]
+
+        return each_timed(ask, read(queries)[first : first + count])
+
+    def whole(self, queries: str, where: list[str] | None, k: int, first: int, count: int) -> dict[str, Any]:
+        """The default profile to its end."""
+        embedder, chosen = Known.of(queries), _filter(where)
+        reader = self._store.reader()
+
+        def ask(question: Any) -> list[str]:
+            request = QueryRequest(question["text"], top_k=k, where=chosen)
             return [hit.id for hit in answer(request, reader, embedder, self._tokenizer).chunks]
 
         return each_timed(ask, read(queries)[first : first + count])

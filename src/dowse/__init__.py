@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dowse.adapters.openai_tool import KnowledgeTool as KnowledgeTool
     from dowse.engine import Engine as Engine
     from dowse.engine import open as open
     from dowse.models.rerank_cross_encoder import CrossEncoderReranker as CrossEncoderReranker
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
     from dowse.query.retrievers import HybridRetriever as HybridRetriever
     from dowse.query.retrievers import QueryProcessor as QueryProcessor
     from dowse.query.retrievers import RetrievalPipeline as RetrievalPipeline
+    from dowse.reports import IndexReport as IndexReport
     from dowse.types import Chunk as Chunk
     from dowse.types import CorpusType as CorpusType
     from dowse.types import Document as Document
     from dowse.types import Edge as Edge
-    from dowse.types import IndexReport as IndexReport
     from dowse.types import QueryRequest as QueryRequest
     from dowse.types import QueryResult as QueryResult
     from dowse.types import QueryType as QueryType
@@ -41,7 +42,8 @@ _HOME = {
     "GraphRetriever": "dowse.query.retrievers",
     "HeuristicReranker": "dowse.query.rerank_heuristic",
     "HybridRetriever": "dowse.query.retrievers",
-    "IndexReport": "dowse.types",
+    "IndexReport": "dowse.reports",
+    "KnowledgeTool": "dowse.adapters.openai_tool",
     "LLMReranker": "dowse.query.rerank_llm",
     "QueryProcessor": "dowse.query.retrievers",
     "QueryRequest": "dowse.types",

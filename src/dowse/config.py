@@ -19,7 +19,8 @@ from dowse.errors import BadRequestError
 INDEX_FOLDER = ".dowse"
 PROJECT_FILE = "dowse.toml"
 USER_FILE_VARIABLE = "DOWSE_CONFIG"  # another place for the user's config.toml
-PROFILES = "profiles"  # the one key of a settings file that holds tables
+PROFILES = "profiles"  # [profiles.NAME]
+KINDS = "kinds"  # [[kinds]]; with the one above, the keys of a settings file that hold tables
 FLAG = "flag"
 DEFAULT = "default"
 
@@ -43,6 +44,8 @@ SETTINGS = (
     Setting("models_folder", "DOWSE_MODELS", "path", "Where model weights are kept."),
     Setting("threads", "DOWSE_THREADS", "count", "Threads for embedding."),
     Setting("max_file_bytes", "DOWSE_MAX_FILE_BYTES", "size", "Larger files are skipped; 500KB, 4MB."),
+    Setting("scrub_names", "DOWSE_SCRUB_NAMES", "path", "A file of names that --scrub hides, one a line."),
+    Setting("kernel", "DOWSE_KERNEL", "text", "Inner loops: auto (fast in servers that have it), numpy, fast."),
     Setting("top_k", "DOWSE_TOP_K", "count", "How many hits a search gives; else what the profile says."),
     Setting("profile", "DOWSE_PROFILE", "text", "The named query pipeline."),
     Setting("reranker", "DOWSE_RERANKER", "text", "The cross-encoder: none, a folder, a hub id."),
@@ -66,12 +69,15 @@ class Config:
     models_folder: Path = field(default_factory=default_models_folder)
     threads: int = field(default_factory=lambda: os.cpu_count() or 1)
     max_file_bytes: int = 4 * 1024**2  # chosen: generated data is larger, hand-written text hardly ever
+    scrub_names: Path | None = None
+    kernel: str = "auto"
     top_k: int | None = None
     profile: str = "default"
     reranker: str = "none"
     llm_base_url: str | None = None
     llm_model: str | None = None
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)  # [profiles.NAME] as written
+    kinds: tuple[Mapping[str, Any], ...] = field(default=(), compare=False)  # [[kinds]] as written, the nearest first
     origins: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @classmethod
@@ -82,6 +88,8 @@ class Config:
         for origin, layer in _layers(start, env, flags or {}):
             if PROFILES in layer:
                 layer = layer | {PROFILES: values.get(PROFILES, {}) | layer[PROFILES]}
+            if KINDS in layer:
+                layer = layer | {KINDS: layer[KINDS] + values.get(KINDS, ())}
             values |= layer
             origins |= dict.fromkeys(layer, origin)
         return cls(**values, origins=tuple(origins.items()))
@@ -178,6 +186,9 @@ def _from_file(file: Path) -> dict[str, Any]:
         if key == PROFILES:
             values[key] = _profile_tables(value, file)
             continue
+        if key == KINDS:
+            values[key] = _kind_tables(value, file)
+            continue
         known = _known(key, f"{file}: unknown key")
         values[key] = _from_toml(known, value, file)
     return values
@@ -188,6 +199,13 @@ def _profile_tables(value: object, file: Path) -> dict[str, Any]:
     if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
         raise BadRequestError(f"{file}: profiles are no tables; write [profiles.NAME] and keys below it")
     return value
+
+
+def _kind_tables(value: object, file: Path) -> tuple[Mapping[str, Any], ...]:
+    """As above: the rules themselves are the business of those who read files."""
+    if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
+        raise BadRequestError(f"{file}: kinds are no tables; write [[kinds]] and keys below it")
+    return tuple(value)
 
 
 def _table(file: Path) -> dict[str, Any]:

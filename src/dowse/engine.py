@@ -2,37 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from dowse.collaborators import Collaborators
 from dowse.config import Config
-from dowse.errors import BadRequestError, ModelMismatchError, ModelUnavailableError, NotFoundError, UnavailableError
+from dowse.errors import ModelUnavailableError, NotFoundError
 from dowse.ports import Embedder, Reporter
+from dowse.reports import Check, IndexReport, Status
 from dowse.tracing import tracing
-from dowse.types import Check, Chunk, IndexReport, QueryRequest, QueryResult, ScoredChunk, Source, Status
+from dowse.types import Chunk, DocumentInfo, QueryRequest, QueryResult, ScoredChunk, Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dowse.models.in_use import Models
+    from dowse.filters import Filter
+    from dowse.ingest.link import LinkReport
+    from dowse.ingest.link_llm import LlmOptions, LlmReport
+    from dowse.ingest.pipeline import IndexOptions
+    from dowse.ingest.sources import Asked
+    from dowse.persist.snapshot import Snapshot
     from dowse.persist.writer import EmbeddedWriter
-    from dowse.ports import Reranker, StoreReader, StoreStats
-    from dowse.query.assemble import Parts
+    from dowse.ports import StoreReader
     from dowse.query.context import Context
+    from dowse.query.outline import Outline
     from dowse.query.pipeline import Prepared
+    from dowse.query.references import References
+    from dowse.query.related import Related
     from dowse.query.services import ServiceGraph
     from dowse.query.stream import Event
+    from dowse.query.survey import Survey
+    from dowse.query.symbols import Symbol
     from dowse.query.whynot import WhyNot
 
 WAIT_S = 24 * 3600.0  # "wait for the other writer" is not "for ever"
 CONTEXT_TOKENS = 4000  # chosen: a few passages for a small model, and cheap for a large one
-_SPEC = "embedder of "  # + a model's name: how to open it
 _HYDRATE_TRIES = 3  # a query that meets a publication is asked again of the newer moment
 
 
@@ -43,13 +52,16 @@ def open(
     create: bool = True,
     config: Config | None = None,
     embedder: Embedder | str | None = "auto",
+    lives_on: bool = False,
 ) -> Engine:
     """Open the index in a folder, made on first use unless `create` is False.
 
     `embedder`: a model's name, folder or hub id as for `DOWSE_EMBEDDER`; "auto" takes the model the index was embedded
     with, else the default; None or "none" searches by words alone; or any object that satisfies `ports.Embedder`.
+    `lives_on`: this process will answer many questions, so a second spent on loading the fast kernel pays.
     """
-    return Engine(Path(path).expanduser(), read_only=read_only, create=create, config=config, embedder=embedder)
+    place = Path(path).expanduser()
+    return Engine(place, read_only=read_only, create=create, config=config, embedder=embedder, lives_on=lives_on)
 
 
 class Engine:
@@ -63,17 +75,18 @@ class Engine:
         create: bool = True,
         config: Config | None = None,
         embedder: Embedder | str | None = "auto",
+        lives_on: bool = False,
     ) -> None:
-        from dowse.models.in_use import Models
         from dowse.persist.embedded import EmbeddedStore
+        from dowse.persist.kernel import open_kernel
         from dowse.text import Tokenizer
 
         self.path = path
         self.config = config or Config()
-        self._store = EmbeddedStore(path, read_only=read_only, create=create)
-        self._models = Models("none" if embedder is None else embedder, self.config.models_folder, self.config.threads)
+        kernel = open_kernel(self.config.kernel, lives_on=lives_on)
+        self._store = EmbeddedStore(path, read_only=read_only, create=create, kernel=kernel)
+        self._beside = Collaborators(self._store, self.config, "none" if embedder is None else embedder)
         self._tokenizer = Tokenizer()
-        self._specs: dict[str, str] = {}
         self._executor = ThreadPoolExecutor(max_workers=3, thread_name_prefix="dowse-leg")
         self._tracing = tracing()
 
@@ -95,10 +108,10 @@ class Engine:
         """Answer a question. Fields are those of QueryRequest, and win over the request's own."""
         from dowse.query.pipeline import finished
 
-        request = _request(text, self.config, fields)
+        request = self._beside.request(text, fields)
         for left in reversed(range(_HYDRATE_TRIES)):
             reader = self._store.reader()
-            result = finished(self._prepared(request, reader), self._executor)
+            result = finished(self._prepared(request, reader, only_shown=True), self._executor)
             dropped = dict(result.query_metadata.counts).get("dropped", 0)
             if not dropped or not left or self._store.reader() is reader:
                 break
@@ -114,9 +127,9 @@ class Engine:
         """The answer as it grows: first hits, later orders, and last the result that `query` gives."""
         from dowse.query.stream import stream
 
-        request = _request(text, self.config, fields)
+        request = self._beside.request(text, fields)
         reader = self._store.reader()
-        for event in stream(self._prepared(request, reader), self._executor):
+        for event in stream(self._prepared(request, reader, only_shown=True), self._executor):
             dropped = dict(event.result.query_metadata.counts).get("dropped", 0)
             if event.kind == "done" and dropped and self._store.reader() is not reader:
                 yield replace(event, result=self.query(request))  # it met a publication: the newer moment is asked
@@ -126,22 +139,40 @@ class Engine:
                 self._tracing.tell(event.result)
             yield event
 
+    def survey(self, text: str | QueryRequest, *, facets: bool = False, **fields: object) -> Survey:
+        """What `query` gives, with all that was ranked behind it and, if asked, counts by field."""
+        from dowse.query.survey import survey
+
+        reader = self._store.reader()
+        found = survey(self._prepared(self._beside.request(text, fields), reader), self._executor, facets=facets)
+        whole = self._with_staleness(replace(found.result, chunks=found.ranked), reader)
+        shown = replace(found.result, chunks=whole.chunks[: len(found.result.chunks)])
+        self._tracing.tell(shown)
+        return replace(found, result=shown, ranked=whole.chunks)
+
     def context(self, text: str | QueryRequest, budget_tokens: int = CONTEXT_TOKENS, **fields: object) -> Context:
         """Numbered, cited passages that answer a question and fit a budget; for a language model to read."""
         from dowse.filters import from_request
         from dowse.query.context import assembled
 
-        request = _request(text, self.config, fields)
+        request = self._beside.request(text, fields)
         return assembled(self.query(request), self._store.reader(), budget_tokens, where=from_request(request))
 
     def explain(self, text: str | QueryRequest, target: str, **fields: object) -> WhyNot:
         """Why a chunk, FILE:10 or document is not among the hits, and the smallest change that brings it in."""
         from dowse.query.whynot import why_not
 
-        request = _request(text, self.config, fields)
+        request = self._beside.request(text, fields)
         reader = self._store.reader()
-        names = [profile.name for profile in self._parts.profiles]
+        names = [profile.name for profile in self._beside.parts.profiles]
         return why_not(request, target, self.show(target), lambda asked: self._prepared(asked, reader), names)
+
+    def references(self, name: str, where: Filter = ()) -> References:
+        """The lines that hold a name as a whole word, by path and line."""
+        from dowse.filters import check
+        from dowse.query.references import references
+
+        return references(name, self._store.reader(), self._tokenizer, check(where))
 
     def services(self) -> ServiceGraph:
         """All services and how they call each other."""
@@ -154,31 +185,47 @@ class Engine:
 
     def index(
         self,
-        paths: Sequence[str | Path],
+        paths: Sequence[str | Path] = (),
         *,
+        rev: str | None = None,
+        archives: bool = False,
+        scrub: bool | None = None,
         embed: bool = True,
         wait: bool = False,
         report: Reporter | None = None,
         max_file_bytes: int | None = None,
+        llm_summaries: bool = False,
+        how: IndexOptions | None = None,
     ) -> IndexReport:
-        """Bring files and folders into the index, words first; only what changed is read again."""
-        from dowse.ingest.pipeline import IndexOptions, index
+        """Bring files, folders, globs and archives into the index, words first; only what changed is read again.
 
-        if not paths:
-            raise BadRequestError("nothing to index: give a file or folder, for example `dowse index .`")
-        options = IndexOptions(
+        Without paths, all that was asked for before. `rev`: a repository as it was then, not checked out. `archives`:
+        those in folders are opened as well. `scrub`: pseudonyms for people, from now on or no longer. `llm_summaries`:
+        sections and documents are summed up by the language model. `how` has the finer points.
+        """
+        from dowse.ingest.asked import asked_for
+        from dowse.ingest.pipeline import IndexOptions, index
+        from dowse.ingest.scrub_sources import ScrubOptions
+        from dowse.ingest.summary_llm import LlmSummaries
+
+        options = replace(
+            how or IndexOptions(max_workers=self.config.threads),
             max_file_bytes=max_file_bytes or self.config.max_file_bytes,
             wait_s=WAIT_S if wait else 0.0,
             embed_threads=self.config.threads,
+            kinds=self.config.kinds,
+            scrub=ScrubOptions(scrub, self.config.scrub_names),
+            summaries=LlmSummaries(self._beside.llm()) if llm_summaries else None,
         )
-        embedder = (lambda: self._index_embedder(report)) if embed else None
-        return index(self._store, [Path(path) for path in paths], options, report, embedder)
+        embedder = (lambda: self._beside.index_embedder(report)) if embed else None
+        asked = asked_for(self._store, paths, rev, archives=archives)
+        return index(self._store, asked, options, report, embedder)
 
     def embed(self, report: Reporter | None = None) -> IndexReport:
         """Work off the backlog of chunks that have no vector yet."""
         from dowse.ingest.embed import embed_backlog
 
-        embedder = self._index_embedder(report)
+        embedder = self._beside.index_embedder(report)
         if embedder is None:
             raise ModelUnavailableError("no embedding model is configured; give one with --embedder")
         with self._writer() as writer:
@@ -189,29 +236,45 @@ class Engine:
     def reembed(self, embedder: str | Embedder, report: Reporter | None = None) -> IndexReport:
         """Change to another model. The old vectors serve until the new ones are complete."""
         from dowse.ingest.embed import embed_backlog
-        from dowse.models.in_use import Models
 
-        models = Models(embedder, self.config.models_folder, self.config.threads)
-        chosen = models.required(report)
-        self._remember(chosen, models)
+        chosen = self._beside.other_embedder(embedder, report)
         with self._writer() as writer:
             writer.replace_model(chosen.model, chosen.dimension)
             done = embed_backlog(writer, chosen, report, threads=self.config.threads)
             left = writer.pending_count()
             if not left:
                 writer.serve_model()
-        self._models = Models(chosen, self.config.models_folder, self.config.threads)
+        self._beside = Collaborators(self._store, self.config, chosen)
         return IndexReport(embedded=done, pending=left)
+
+    def link(self, *, again: bool = False) -> LinkReport:
+        """Tie chunks to what they speak of; `index` does it for what it reads. `again`: for all documents."""
+        from dowse.ingest.link import MAKER, link
+
+        with self._writer() as writer:
+            if again:
+                writer.relink(MAKER, [info.id for info in self._store.documents()])
+            return link(self._store, writer)
+
+    def link_by_llm(self, options: LlmOptions, report: Reporter | None = None) -> LlmReport:
+        """Let the configured language model find further edges; resumable."""
+        from dowse.ingest.link_llm import link_by_llm
+
+        llm = self._beside.llm()
+        with self._writer() as writer:
+            return link_by_llm(self._store, writer, llm, options, report)
 
     def remove(self, targets: Sequence[str]) -> int:
         """Take documents out: by path, folder, `source/path` glob or document id. The files stay where they are."""
         from dowse.ingest.locate import documents_matching
+        from dowse.ingest.services import link_services
 
         found = {info.id for target in targets for info in documents_matching(self._store, target)}
         if not found:
             raise NotFoundError(f"no indexed document matches {' '.join(targets)}; `dowse status` lists the sources")
         with self._writer() as writer:
             removed = writer.remove(sorted(found))
+            link_services(writer)
             left = {info.source for info in self._store.documents()}
             for source in self._store.sources():
                 if source.name not in left:
@@ -226,24 +289,10 @@ class Engine:
     # --- looking ------------------------------------------------------------------------------------
 
     def status(self) -> Status:
-        from dowse.ingest.locate import source_status
-        from dowse.persist.manifest import SCHEMA_VERSION
+        """What the index holds, and what of it is behind its sources."""
+        from dowse.standing import status
 
-        reader = self._store.reader()
-        stats = reader.stats
-        return Status(
-            path=str(self.path),
-            schema_version=SCHEMA_VERSION,
-            model=stats.model,
-            dimension=stats.dimension,
-            documents=stats.documents,
-            chunks=stats.chunks,
-            vectors=stats.vectors,
-            pending=stats.chunks - stats.vectors,
-            dead_chunks=len(reader.dead),
-            size_bytes=sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file()),
-            sources=tuple(source_status(self._store, source) for source in self._store.sources()),
-        )
+        return status(self._store)
 
     def verify(self, deep: bool = False) -> Sequence[Check]:
         """What is wrong with the index, if anything. Changes nothing."""
@@ -257,8 +306,65 @@ class Engine:
 
         return chunks_at(self._store, target)
 
+    def symbols(self, name: str, *, kind: str | None = None, limit: int = 20) -> tuple[Symbol, ...]:
+        """Where a name is defined: exact matches first, then by case, by start, by its words."""
+        from dowse.query.symbols import symbols
+
+        return symbols(name, self._store.reader(), self._tokenizer, kind=kind, limit=limit)
+
+    def documents(self, target: str) -> list[DocumentInfo]:
+        """What is indexed at a file, folder, `source/path`, glob or document id; none is an empty list."""
+        from dowse.ingest.locate import documents_matching
+
+        return documents_matching(self._store, target)
+
+    def outline(self, target: str, *, depth: int | None = None) -> tuple[Outline, ...]:
+        """What stands in a file, or in every file of a folder or glob, in order."""
+        from dowse.ingest.locate import documents_matching
+        from dowse.query.outline import outline
+
+        found = documents_matching(self._store, target)
+        if not found:
+            raise NotFoundError(f"nothing indexed at {target}; `dowse status` lists the sources")
+        reader = self._store.reader()
+        return tuple(outline(info, reader, depth=depth) for info in found)
+
+    def related(self, target: str, *, relations: Collection[str] = (), limit: int = 50) -> Related:
+        """What edges tie a chunk's id, FILE, FILE:10 or SYMBOL to, in words."""
+        from dowse.query.related import related
+
+        return related(self._meant(target), self._store.reader(), relations=relations, limit=limit)
+
+    def _meant(self, target: str) -> tuple[Chunk, ...]:
+        """The chunks behind a place, or those that define a name."""
+        try:
+            return self.show(target)
+        except NotFoundError as err:
+            found = [each.chunk for each in self.symbols(target) if each.match in ("exact", "case")]
+            if not found:
+                raise NotFoundError(
+                    f"no file, line or symbol {target!r} is indexed; `dowse symbols {target}` finds similar names"
+                ) from err
+            return tuple(found)
+
     def sources(self) -> Sequence[Source]:
         return self._store.sources()
+
+    def asked(self) -> Sequence[Asked]:
+        """What `index` was asked for, and is asked for again without paths."""
+        from dowse.ingest.asked import remembered
+
+        return remembered(self._store)
+
+    def reader(self) -> Snapshot:
+        """The newest moment of the store, to look things up by their ids."""
+        return self._store.reader()
+
+    def stale(self, document_ids: Collection[str]) -> dict[str, bool]:
+        """By document, whether its file changed or went since it was indexed."""
+        from dowse.ingest.locate import staleness
+
+        return staleness(self._store, self._store.reader(), document_ids)
 
     # --- inside -------------------------------------------------------------------------------------
 
@@ -270,95 +376,17 @@ class Engine:
         finally:
             writer.close()
 
-    def _index_embedder(self, report: Reporter | None = None) -> Embedder | None:
-        found = self._models.for_index(self._spec(self._store.reader().stats.model), report)
-        if found is not None:
-            self._remember(found, self._models)
-        return found
-
-    def _remember(self, embedder: Embedder, models: Models) -> None:
-        """A folder, hub id or address is kept with the index: the model's name alone would not open it again."""
-        if models.spec and self._store.fact(_SPEC + embedder.model) != models.spec:
-            self._store.set_fact(_SPEC + embedder.model, models.spec)
-
-    def _spec(self, model: str | None) -> str | None:
-        """How to open the model that the index has vectors of; asked once a model."""
-        if model and model not in self._specs:
-            self._specs[model] = self._store.fact(_SPEC + model) or model
-        return self._specs[model] if model else None
-
-    @cached_property
-    def _parts(self) -> Parts:
-        """What all queries share. The cross-encoder is opened when a query first needs it."""
-        from dowse.models.llm import open_llm
-        from dowse.query.assemble import Parts
-        from dowse.query.cache import Caches
-        from dowse.query.own_profiles import with_own
-
-        return Parts(
-            llm=open_llm(self.config.llm_base_url, self.config.llm_model),
-            profiles=with_own(self.config.profiles),
-            caches=Caches(),
-            documents=self._store.documents,
-        )
-
-    @cached_property
-    def _cross_encoder(self) -> Reranker | None:
-        from dowse.models.rerank_cross_encoder import open_cross_encoder
-
-        return open_cross_encoder(
-            self.config.reranker, models_folder=self.config.models_folder, threads=self.config.threads
-        )
-
-    def _prepared(self, request: QueryRequest, reader: StoreReader) -> Prepared:
+    def _prepared(self, request: QueryRequest, reader: StoreReader, *, only_shown: bool = False) -> Prepared:
         from dowse.query.pipeline import prepared
 
-        embedder, note = self._query_embedder(reader.stats, request)
-        parts = self._with_cross_encoder(self._parts, request)
-        return prepared(request, reader, embedder, self._tokenizer, dense_note=note, parts=parts)
-
-    def _with_cross_encoder(self, parts: Parts, request: QueryRequest) -> Parts:
-        from dowse.query.profiles import named
-
-        if "cross-encoder" not in named(request.profile, parts.profiles).adjusted(request).rerank:
-            return parts
-        try:
-            return replace(parts, cross_encoder=self._cross_encoder)
-        except UnavailableError as err:
-            return replace(parts, cross_encoder_note=str(err), cross_encoder_lost=True)
-
-    def _query_embedder(self, stats: StoreStats, request: QueryRequest) -> tuple[Embedder | None, str]:
-        """The embedder for a question, or why there is none."""
-        if "dense" not in request.legs:
-            return None, ""
-        if stats.model is None or not stats.vectors:
-            return None, "the index has no vectors yet; run `dowse index` to make them"
-        try:
-            embedder = self._models.for_index(self._spec(stats.model))
-        except ModelUnavailableError as err:
-            return None, str(err)
-        if embedder is None:
-            return None, "no embedding model is in use (--embedder none)"
-        if embedder.model != stats.model:
-            raise ModelMismatchError(
-                f"the index has vectors of {stats.model}, not of {embedder.model}; "
-                f"run `dowse reembed {embedder.model}` to change, or use --embedder {stats.model}"
-            )
-        return embedder, ""
+        embedder, note = self._beside.query_embedder(reader.stats, request)
+        parts = self._beside.parts_for(request)
+        return prepared(request, reader, embedder, self._tokenizer, dense_note=note, parts=parts, only_shown=only_shown)
 
     def _with_staleness(self, result: QueryResult, reader: StoreReader) -> QueryResult:
         from dowse.ingest.locate import staleness
+        from dowse.query.result import changed
 
         stale = staleness(self._store, reader, {chunk.document_id for chunk in result.chunks})
-        return replace(
-            result, chunks=tuple(replace(chunk, stale=stale.get(chunk.document_id)) for chunk in result.chunks)
-        )
-
-
-def _request(text: str | QueryRequest, config: Config, fields: dict[str, object]) -> QueryRequest:
-    request = text if isinstance(text, QueryRequest) else QueryRequest(text, top_k=config.top_k, profile=config.profile)
-    known = set(QueryRequest.__dataclass_fields__)
-    unknown = set(fields) - known
-    if unknown:
-        raise BadRequestError(f"unknown query field {sorted(unknown)[0]!r}; choose from {', '.join(sorted(known))}")
-    return replace(request, **fields) if fields else request  # type: ignore[arg-type]
+        chunks = tuple(changed(chunk, stale=stale.get(chunk.document_id)) for chunk in result.chunks)
+        return replace(result, chunks=chunks)

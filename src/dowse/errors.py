@@ -2,7 +2,8 @@
 
 DowseError
 ├── BadRequestError          the caller can fix it: a blank query, an unknown field, a wrong flag
-│   └── ModelMismatchError   the index was embedded with another model
+│   ├── ModelMismatchError   the index was embedded with another model
+│   └── NotAllowedError      the operator of a server did not allow it
 ├── NotFoundError            no such chunk, document, file or model
 │   └── NoIndexError         there is no index at that place
 ├── UnavailableError         may heal by itself or by an install; an optional stage that raises it is skipped
@@ -27,6 +28,10 @@ class BadRequestError(DowseError):
 
 class ModelMismatchError(BadRequestError):
     """The index was embedded with another model than the one in use."""
+
+
+class NotAllowedError(BadRequestError):
+    """The operator of this server did not allow it."""
 
 
 class NotFoundError(DowseError):

@@ -14,10 +14,12 @@ from dowse.types import (
     DocumentInfo,
     Edge,
     Leg,
+    Name,
     Role,
     ScoredChunk,
     Service,
     ServiceEdge,
+    ServiceFact,
     Source,
 )
 
@@ -42,6 +44,9 @@ class SourceFile:
     path: str  # inside the source, with forward slashes
     data: bytes
     modified_ns: int
+    language: str | None = None  # as the user's own rules say; None: the reader's table decides
+    corpus_type: str | None = None  # likewise
+    full_path: str = ""  # where it lies on this machine, for a reader that must look beside it; empty: nowhere
 
     @property
     def uri(self) -> str:
@@ -199,11 +204,23 @@ class StoreReader(Protocol):
         """Which of the chunks are alive, searchable and pass the filter."""
         ...
 
+    def embedded(self, where: Filter) -> int:
+        """How many of the chunks that pass the filter have a vector."""
+        ...
+
     def attainable_words(self, terms: Mapping[Leg, Sequence[str]]) -> Mapping[Leg, float]:
         """The BM25 that a chunk full of all these terms would come near, in every leg asked for.
 
         Terms that no chunk holds count too, so that a question in unknown words attains little of it.
         """
+        ...
+
+    def named(self, kind: str, names: Collection[str]) -> Sequence[Name]:
+        """Who bears these names, the case of ASCII letters aside; by name, then chunk."""
+        ...
+
+    def names_from(self, kind: str, prefix: str, limit: int) -> Sequence[Name]:
+        """The first names that start so, the case of ASCII letters aside; by name, then chunk."""
         ...
 
     def services(self) -> Sequence[Service]:
@@ -251,6 +268,30 @@ class StoreWriter(Protocol):
         """
         ...
 
+    def service_facts(self) -> Sequence[ServiceFact] | None:
+        """What all documents say of services; None when the graph was last put after they were."""
+        ...
+
+    def put_edges(self, maker: str, edges: Mapping[str, Sequence[Edge]]) -> None:
+        """By document, the edges that this maker finds from it, durably; its earlier ones go, those of others stay.
+
+        Of two that say the same of the same chunks, the one that is there stays: the reader's, then the first maker's.
+        Documents that are gone are passed over.
+        """
+        ...
+
+    def unlinked(self, maker: str) -> Sequence[str]:
+        """Documents that this maker has not linked since they changed, or since a chunk they were tied to went."""
+        ...
+
+    def renamed(self) -> Sequence[tuple[str, str]]:
+        """Kind and name of every name that came or went since the last `relink`, sorted."""
+        ...
+
+    def relink(self, maker: str, document_ids: Collection[str]) -> None:
+        """Let these documents be linked again by this maker, too; the renamed names are seen to."""
+        ...
+
     def publish(self) -> None: ...
 
     def use_model(self, name: str, dimension: int) -> None:
@@ -291,6 +332,18 @@ class Store(Protocol):
 
     def sources(self) -> Sequence[Source]: ...
 
-    def documents(self, source: str | None = None) -> Iterable[DocumentInfo]: ...
+    def documents(self, source: str | None = None, under: str = "") -> Iterable[DocumentInfo]:
+        """All, or those of a source, or of it those at a path, in that folder or in that archive."""
+        ...
+
+    def paths(self, source: str) -> Sequence[str]:
+        """Of all documents of a source; cheaper than the documents."""
+        ...
+
+    def fact(self, key: str) -> str | None:
+        """A small thing that was to be remembered and is not about a document."""
+        ...
+
+    def set_fact(self, key: str, value: str) -> None: ...
 
     def close(self) -> None: ...

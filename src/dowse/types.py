@@ -38,6 +38,17 @@ class CorpusType(StrEnum):
 
 
 @dataclass(frozen=True)
+class Defined:
+    """A name that a chunk gives a meaning to: a function, a class, a constant."""
+
+    name: str
+    kind: str
+    qualified_name: str  # parts joined by dots in every language
+    start_line: int  # where the name stands, from 1: comments and decorators above it do not count
+    end_line: int  # inclusive; may lie beyond the chunk
+
+
+@dataclass(frozen=True)
 class Chunk:
     """A passage that can be found. Only chunks of level "chunk" are searched; the others are their parents."""
 
@@ -74,6 +85,7 @@ class Chunk:
     content_hash: str = ""  # of what is embedded: context_prefix, newline, text
     context_prefix: str = ""
     meta: tuple[tuple[str, str], ...] = ()  # for the user's own filters; nothing structural lives here
+    defines: tuple[Defined, ...] = ()  # in the order of the lines; in code, each name is defined by one chunk
 
 
 @dataclass(frozen=True)
@@ -85,6 +97,16 @@ class Edge:
     relation: str
     weight: float = 1.0
     description: str = ""
+
+
+@dataclass(frozen=True)
+class Name:
+    """What a chunk is known by, so that other documents can speak of it."""
+
+    kind: str  # symbol, file, module or thread
+    name: str
+    chunk_id: ChunkId
+    document_id: str
 
 
 @dataclass(frozen=True)
@@ -112,6 +134,22 @@ class ServiceEdge:
 
 
 @dataclass(frozen=True)
+class ServiceFact:
+    """What a chunk says of a service. The service graph is made from all of them (ingest/services.py)."""
+
+    kind: str  # declares, alias, port, sets, takes, reads, offers, stub, calls
+    service: str = ""  # whom it is about; "" until the place of its file tells
+    name: str = ""  # a variable, another name, a set of settings, a gRPC service
+    value: str = ""  # an address, a port
+    type: str = ""  # http, grpc, queue, db; "" where the chunk does not show it
+    chunk_id: ChunkId = ""
+    place: str = ""  # file and line
+    repo: str = ""
+    namespace: str = ""
+    language: str = ""
+
+
+@dataclass(frozen=True)
 class Document:
     """One file, thread set or paper, with all it was cut into. It is stored wholly or not at all."""
 
@@ -125,6 +163,7 @@ class Document:
     size_bytes: int = 0
     modified_ns: int = 0
     meta: tuple[tuple[str, str], ...] = ()
+    facts: tuple[ServiceFact, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -149,75 +188,6 @@ class Source:
 
     name: str
     root: str  # absolute path on this machine
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A file that could not be indexed, and why."""
-
-    path: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class IndexReport:
-    """What an index run did. Files that could not be read are problems; files left out by a rule are skipped."""
-
-    added: int = 0
-    changed: int = 0
-    removed: int = 0
-    unchanged: int = 0
-    skipped: tuple[tuple[str, int], ...] = ()  # by reason, most frequent first
-    problems: tuple[Problem, ...] = ()
-    chunks: int = 0  # written by this run
-    embedded: int = 0  # vectors made by this run
-    pending: int = 0  # chunks that still wait for a vector
-    embedding_note: str = ""  # why vectors were not made, if they were not
-    seconds: float = 0.0
-    interrupted: bool = False
-
-
-@dataclass(frozen=True)
-class SourceStatus:
-    """How a source stands against its files."""
-
-    name: str
-    root: str
-    documents: int
-    chunks: int
-    stale: int  # files that changed since they were indexed
-    missing: int  # files that are gone
-    last_indexed: datetime | None
-
-
-@dataclass(frozen=True)
-class Status:
-    """How an index stands."""
-
-    path: str
-    schema_version: int
-    model: str | None
-    dimension: int | None
-    documents: int
-    chunks: int
-    vectors: int
-    pending: int  # chunks that wait for a vector
-    dead_chunks: int  # replaced or removed, until the next compaction
-    size_bytes: int
-    sources: tuple[SourceStatus, ...]
-
-
-@dataclass(frozen=True)
-class Check:
-    """What a doctor looked at and found."""
-
-    name: str
-    state: Literal["ok", "warn", "fail"]
-    detail: str
-    fix: str = ""
-
-
-# --- what is asked ----------------------------------------------------------------------------------
 
 
 class QueryType(StrEnum):

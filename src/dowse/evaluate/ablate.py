@@ -15,14 +15,19 @@ from dowse.types import LEGS, Leg, QueryRequest
 
 LABELS: dict[Leg, str] = {"dense": "dense", "bm25_code": "code", "bm25_nlp": "prose"}
 EQUAL: tuple[tuple[Leg, float], ...] = tuple((leg, 1.0) for leg in LEGS)
-STAGES: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("without corpus boost", {"boost": False}),
-    ("without freshness", {"freshness_weight": 0.0}),
-    ("without reranking", {"rerank": False}),
-    ("with heuristic reranking", {"rerank": "heuristic"}),
-    ("with MMR", {"mmr": True}),
+Change = tuple[tuple[str, Any], ...]
+STAGES: tuple[tuple[str, Change, Change], ...] = (
+    ("without company", (), (("crowd", 0.0), ("pull", 0.0))),
+    ("without corpus boost", (("boost", False),), ()),
+    ("without freshness", (("freshness_weight", 0.0),), ()),
+    ("without exact names", (), (("exact", False),)),
+    ("without metadata answers", (), (("metadata", False),)),
+    ("without reranking", (("rerank", False),), ()),
+    ("with heuristic reranking", (("rerank", "heuristic"),), ()),
+    ("with MMR", (("mmr", True),), ()),
 )
-"""Stages after fusion, turned the other way. One that is off or not configured anyway changes nothing."""
+"""Stages after fusion, turned the other way: what changes in the request, and in the profile. One that is off or not
+configured anyway changes nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,19 +57,19 @@ def legs_alone(base: QueryRequest) -> list[Setting]:
 
 def settings(base: Setting) -> list[Setting]:
     """The compared way first, then what is left of it when parts are taken away, then other fusions."""
-    asked = replace(base.request, alpha=None, weights=None)
+    plain = replace(base.request, alpha=None, weights=None)
     pairs = [
-        Setting(" + ".join(LABELS[leg] for leg in pair), replace(asked, legs=pair)) for pair in combinations(LEGS, 2)
+        Setting(" + ".join(LABELS[leg] for leg in pair), replace(plain, legs=pair)) for pair in combinations(LEGS, 2)
     ]
-    votes = replace(asked, fusion="rrf", k=60)
+    votes = replace(plain, fusion="rrf", k=60)
     return [
         base,
         *legs_alone(base.request),
         *pairs,
         Setting("rrf 60, three equal legs", replace(votes, weights=EQUAL)),
         Setting("rrf 60, dense + prose", replace(votes, legs=("dense", "bm25_nlp"), alpha=0.5)),
-        Setting("minmax", replace(asked, fusion="minmax")),
-        *(Setting(name, replace(base.request, **change)) for name, change in STAGES),
+        Setting("minmax", replace(plain, fusion="minmax")),
+        *(Setting(name, replace(base.request, **dict(asked)), knobs) for name, asked, knobs in STAGES),
     ]
 
 

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Any
 
 from dowse.evaluate.pools import Knobs
+from dowse.evaluate.run import Setting
 from dowse.evaluate.tables import interval_object, told_interval
-from dowse.evaluate.tune import Advice
+from dowse.evaluate.tune import Advice, Choice
+
+Told = Callable[[Choice], str]
 
 
-def advice_lines(advice: Advice) -> Iterator[str]:
+def advice_lines(advice: Advice[Choice], told: Told[Choice]) -> Iterator[str]:
     yield f"{advice.tried} settings were tried; nDCG@10, mean of the collections:"
-    yield f"  {advice.default_mean:.4f}  the default: {told_knobs(advice.default)}"
-    yield f"  {advice.best_mean:.4f}  the best of all on the same questions: {told_knobs(advice.best)}"
+    yield f"  {advice.default_mean:.4f}  the default: {told(advice.default)}"
+    yield f"  {advice.best_mean:.4f}  the best of all on the same questions: {told(advice.best)}"
     yield "chosen on the other questions, and tried on these:"
     for fold in advice.folds:
-        yield f"  {fold.gain:+.4f}  {fold.name}: {told_knobs(fold.chosen)}"
+        yield f"  {fold.gain:+.4f}  {fold.name}: {told(fold.chosen)}"
     yield f"gain where it was not chosen: {told_interval(advice.held_out)}"
     if not advice.keep:
-        yield f"turn these knobs: {told_knobs(advice.chosen)}"
+        yield f"turn these knobs: {told(advice.chosen)}"
         return
     yield f"keep the default: {_reason(advice)}"
 
 
-def _reason(advice: Advice) -> str:
+def _reason(advice: Advice[Choice]) -> str:
     if advice.best == advice.default:
         return "nothing that was tried is better"
     if advice.held_out.low <= 0:
@@ -34,18 +37,31 @@ def _reason(advice: Advice) -> str:
 
 
 def told_knobs(knobs: Knobs) -> str:
-    return f"dense {knobs.alpha:g}, prose share {knobs.prose_share:g}, exponent {knobs.exponent:g}, depth {knobs.depth}"
+    turned = f"dense {knobs.alpha:g}, prose share {knobs.prose_share:g}, exponent {knobs.exponent:g}"
+    return f"{turned}, depth {knobs.depth}, crowd {knobs.crowd:g}, pull {knobs.pull:g}"
 
 
-def advice_object(advice: Advice) -> dict[str, Any]:
+def told_setting(setting: Setting) -> str:
+    return setting.name
+
+
+def knobs_object(knobs: Knobs) -> dict[str, Any]:
+    return asdict(knobs)
+
+
+def setting_object(setting: Setting) -> dict[str, Any]:
+    return {"setting": setting.name}
+
+
+def advice_object(advice: Advice[Choice], shown: Callable[[Choice], dict[str, Any]]) -> dict[str, Any]:
     return {
         "keep_default": advice.keep,
         "reason": _reason(advice) if advice.keep else "the gain holds where it was not chosen",
-        "default": asdict(advice.default) | {"ndcg@10": advice.default_mean},
-        "best": asdict(advice.best) | {"ndcg@10": advice.best_mean},
-        "chosen": asdict(advice.chosen),
+        "default": shown(advice.default) | {"ndcg@10": advice.default_mean},
+        "best": shown(advice.best) | {"ndcg@10": advice.best_mean},
+        "chosen": shown(advice.chosen),
         "held_out": interval_object(advice.held_out),
-        "folds": [{"name": each.name, "chosen": asdict(each.chosen), "gain": each.gain} for each in advice.folds],
+        "folds": [{"name": each.name, "chosen": shown(each.chosen), "gain": each.gain} for each in advice.folds],
         "losing": list(advice.losing),
         "tried": advice.tried,
     }

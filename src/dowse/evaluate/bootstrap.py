@@ -39,6 +39,11 @@ class Interval:
         """0 lies outside."""
         return self.low > 0 or self.high < 0
 
+    @property
+    def nothing(self) -> bool:
+        """No question differs."""
+        return self.mean == self.low == self.high == 0
+
 
 def interval(figures: Sequence[Figures], draws: int = DRAWS, seed: int = SEED) -> Interval:
     """One array a collection, one figure (or difference of figures) a question; the macro mean."""

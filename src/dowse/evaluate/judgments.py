@@ -14,6 +14,7 @@ from dowse.errors import BadRequestError, ModelMismatchError, NotFoundError
 from dowse.evaluate.collection import Collection, Label
 from dowse.evaluate.datasets import Dataset, Grades, Question, grade_of, judged, lines_of
 from dowse.ingest.locate import chunks_at
+from dowse.models.in_use import SPEC
 from dowse.persist.embedded import EmbeddedStore
 from dowse.persist.judgments import Judgment, Judgments
 from dowse.ports import Embedder
@@ -69,10 +70,11 @@ def judged_index(folder: Path, embedder: Embedder | None, file: Path | None) -> 
 
 
 def model_of(folder: Path) -> str | None:
-    """Which model an index has vectors of."""
+    """What opens the model that an index has vectors of: its name, or the folder or address it was first named by."""
     store = EmbeddedStore(folder, read_only=True, create=False)
     try:
-        return store.reader().stats.model
+        model = store.reader().stats.model
+        return None if model is None else store.fact(SPEC + model) or model
     finally:
         store.close()
 

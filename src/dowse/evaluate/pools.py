@@ -7,7 +7,7 @@ asking the index again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,11 +17,13 @@ from dowse.evaluate.datasets import Question
 from dowse.evaluate.metrics import ndcg
 from dowse.evaluate.run import Asker
 from dowse.identity import number_id
-from dowse.ports import Ids, Progress, Reporter
+from dowse.ports import Ids, Mask, Matrix, Progress, Reporter, Values
+from dowse.query.company import with_company
 from dowse.query.fuse import RankTable, Table, ZScore
 from dowse.query.pipeline import prepared, run
 from dowse.query.profiles import Profile
-from dowse.query.ranking import order
+from dowse.query.ranking import Order, order
+from dowse.query.slate import Column, Fused
 from dowse.query.weights import Alpha, ByLeg, Weights
 from dowse.types import Leg, QueryRequest
 
@@ -35,12 +37,14 @@ class Knobs:
 
     alpha: float  # weight of the dense leg
     prose_share: float = 0.5  # of what is left for words
-    exponent: float = 1.5
+    exponent: float = 2.0
     depth: int = 100
+    crowd: float = 0.0
+    pull: float = 0.0
 
     @classmethod
     def of(cls, profile: Profile) -> Knobs:
-        return cls(profile.alpha, 0.5, profile.exponent, profile.depth)
+        return cls(profile.alpha, 0.5, profile.exponent, profile.depth, profile.crowd, profile.pull)
 
     @property
     def leg_weights(self) -> tuple[tuple[Leg, float], ...]:
@@ -55,6 +59,24 @@ class Knobs:
 
 
 @dataclass(frozen=True, eq=False)
+class Kept:
+    """Vectors of all candidates of a collection, each once; in the place of a store for `dowse.query.company`."""
+
+    ids: Ids  # rising
+    matrix: Matrix
+    there: Mask
+
+    @classmethod
+    def of(cls, asker: Asker, pools: Sequence[Pool]) -> Kept:
+        ids = np.unique(np.concatenate([pool.ids for pool in pools]))
+        return cls(ids, *asker.reader.vectors(ids))
+
+    def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
+        rows = np.searchsorted(self.ids, ids)
+        return self.matrix[rows], self.there[rows]
+
+
+@dataclass(frozen=True, eq=False)
 class Pool:
     """One question's candidates. A row is a leg, a column a chunk."""
 
@@ -65,6 +87,8 @@ class Pool:
     scores: Table
     ranks: RankTable
     grades: Mapping[str, float]
+    named: bool = False  # the question names a thing, so that no company is asked
+    kept: Kept | None = None  # None: the chunks have no vectors, and keep no company
 
     def figure(self, knobs: Knobs) -> float:
         """nDCG@10 of this question with the knobs so turned."""
@@ -74,12 +98,23 @@ class Pool:
             return 0.0
         found = {leg: int(row.sum()) for leg, row in zip(self.legs, near, strict=True)}
         settled = knobs.weights.settle(found)
-        weights = np.array([settled[leg] for leg in self.legs])
-        scores = self.scores[:, chosen]
-        values = ZScore(knobs.exponent).parts(scores, self.ranks[:, chosen], weights).sum(axis=0)
-        best = chosen[order(values, self.ids[chosen])]
-        ranking = dict.fromkeys(self.labels[at] for at in best.tolist())
+        fused = self._fused(ZScore(knobs.exponent), chosen, np.array([settled[leg] for leg in self.legs]))
+        if self.kept is not None and not self.named and (knobs.crowd or knobs.pull):
+            fused = with_company(fused, self.kept, knobs.crowd, knobs.pull)
+        label = dict(zip(self.ids.tolist(), self.labels, strict=True))
+        ranking = dict.fromkeys(label[each] for each in fused.ids.tolist())
         return ndcg(list(ranking)[:_K], self.grades, _K)
+
+    def _fused(self, method: ZScore, chosen: Order, weights: Values) -> Fused:
+        scores, ranks = self.scores[:, chosen], self.ranks[:, chosen]
+        parts = method.parts(scores, ranks, weights)
+        raw = parts.sum(axis=0)
+        best = order(raw, self.ids[chosen])
+        columns = tuple(
+            Column(leg, float(weights[at]), 0, scores[at, best], ranks[at, best], parts[at, best])
+            for at, leg in enumerate(self.legs)
+        )
+        return Fused(method, self.ids[chosen][best], raw[best], raw[best], columns)
 
 
 def figures(pools: Sequence[Pool], knobs: Knobs) -> Figures:
@@ -93,7 +128,10 @@ def pools_of(asker: Asker, profile: str, report: Reporter | None = None) -> list
         found.append(_pool(asker, profile, question))
         if report and (number % 20 == 0 or number == len(questions)):
             report(Progress(f"{asker.collection.dataset.name}: candidates", number, len(questions)))
-    return found
+    if asker.embedder is None:
+        return found
+    kept = Kept.of(asker, found)
+    return [replace(pool, kept=kept) for pool in found]
 
 
 def _pool(asker: Asker, profile: str, question: Question) -> Pool:
@@ -114,4 +152,5 @@ def _pool(asker: Asker, profile: str, question: Question) -> Pool:
         np.array([column.scores for column in fused.columns]),
         np.array([column.ranks for column in fused.columns]),
         asker.collection.dataset.grades[question.id],
+        bool(ready.slate.query.mentions),
     )

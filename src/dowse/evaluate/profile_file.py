@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dowse.errors import BadRequestError
 from dowse.evaluate.pools import Knobs
+from dowse.query.adjust import BoostRule
 from dowse.query.profiles import PROFILES
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
@@ -24,24 +28,49 @@ def checked_name(name: str) -> str:
     return name
 
 
-def profile_text(name: str, knobs: Knobs, base: str = "default") -> str:
-    """`base` is the profile that was tuned; what was not turned stays as it is there."""
-    rows = [f"[profiles.{name}]", f'base = "{base}"', 'fusion = "z"']
+@dataclass(frozen=True)
+class Tuned:
+    """What was found: knobs of the fusion, and of the stages after it as fields of a profile."""
+
+    knobs: Knobs
+    stages: tuple[tuple[str, Any], ...] = ()
+    base: str = "default"  # the profile that was tuned; what was not turned stays as it is there
+
+
+def profile_text(name: str, tuned: Tuned) -> str:
+    knobs = tuned.knobs
+    rows = [f"[profiles.{name}]", f'base = "{tuned.base}"', 'fusion = "z"']
     if knobs.prose_share == 0.5:
         rows.append(f"alpha = {float(knobs.alpha)}")
     else:
         weights = ", ".join(f"{leg} = {round(weight, 6)}" for leg, weight in knobs.leg_weights)
         rows.append(f"weights = {{ {weights} }}")
-    return "\n".join([*rows, f"exponent = {float(knobs.exponent)}", f"depth = {knobs.depth}", ""])
+    rows += [f"exponent = {float(knobs.exponent)}", f"depth = {knobs.depth}"]
+    rows += [f"crowd = {float(knobs.crowd)}", f"pull = {float(knobs.pull)}"]
+    rows += [f"{field} = {_toml(value)}" for field, value in tuned.stages]
+    return "\n".join([*rows, ""])
 
 
-def save_profile(file: Path, name: str, knobs: Knobs, base: str = "default") -> Path:
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, BoostRule):
+        words, kinds = _toml(value.words), _toml(value.corpus_types)
+        return f"{{ words = {words}, corpus_types = {kinds}, factor = {round(value.factor, 6)} }}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(_toml(each) for each in value)}]"
+    if isinstance(value, str):
+        return json.dumps(str(value), ensure_ascii=False)
+    return repr(value)
+
+
+def save_profile(file: Path, name: str, tuned: Tuned) -> Path:
     """Added at the end, or in the place of the profile that had the name."""
     try:
         old = file.read_text("utf-8") if file.exists() else ""
         tomllib.loads(old)
         kept = re.sub(rf"^\[profiles\.{re.escape(name)}\]\n(?:(?!\[).*\n?)*", "", old, flags=re.MULTILINE)
-        text = f"{kept.rstrip()}\n\n{profile_text(name, knobs, base)}".lstrip()
+        text = f"{kept.rstrip()}\n\n{profile_text(name, tuned)}".lstrip()
         tomllib.loads(text)
         scratch = file.with_name(f".{file.name}.new")
         scratch.write_text(text, encoding="utf-8")

@@ -15,6 +15,7 @@ from dowse.evaluate.run import Run
 
 _POINTS = 20  # of a risk–coverage curve
 _CURVES = 6  # more than these are drawn as one
+_SUMMARY = 160  # characters of a failure's first line; the rest is shown when it is opened
 
 
 def page(rows: Sequence[Row], failures: Sequence[Failure]) -> str:
@@ -89,8 +90,8 @@ def _coverage(rows: Sequence[Row]) -> Iterator[str]:
     runs = rows[0].runs
     yield "<h2>If doubtful answers were withheld</h2>"
     yield (
-        "<p>Questions are sorted by the score of their first hit. To the left only the surest are answered; at the "
-        "right end all are. A curve that falls says that the score tells good answers from bad ones; a flat one says "
+        "<p>Questions are sorted by the confidence of their answer. To the left only the surest are answered; at the "
+        "right end all are. A curve that falls says that confidence tells good answers from bad ones; a flat one says "
         "that it does not.</p>"
     )
     curves = [charts.Line(run.dataset, _risk(run)) for run in runs]
@@ -102,10 +103,14 @@ def _coverage(rows: Sequence[Row]) -> Iterator[str]:
 
 def _cost(rows: Sequence[Row]) -> Iterator[str]:
     yield "<h2>What quality costs</h2>"
-    yield "<p>CPU milliseconds a question, embedding it included, on the machine that made this page.</p>"
+    yield (
+        "<p>CPU milliseconds a question, embedding it included, on the machine that made this page. What changes no "
+        "answer is left out.</p>"
+    )
+    drawn = [row for row in rows if row.against is None or not row.against.nothing]
     marks = [
         charts.Mark(row.setting.name, row.cpu_ms_per_query, row.mean, 0 if number == 0 else 1)
-        for number, row in enumerate(rows)
+        for number, row in enumerate(drawn)
     ]
     yield charts.labelled(marks, "CPU ms a question", "nDCG@10, mean of the collections")
 
@@ -121,7 +126,9 @@ def _failures(failures: Sequence[Failure]) -> str:
     for failure in failures:
         head, *lines = tables.failure_lines(failure)
         body = escape("\n".join(lines))
-        parts.append(f"<details><summary>{escape(head)}</summary><pre>{body}</pre></details>")
+        whole = f"<p>{escape(failure.question.text)}</p>" if len(head) > _SUMMARY else ""
+        short = f"{head[:_SUMMARY]}…" if whole else head
+        parts.append(f"<details><summary>{escape(short)}</summary>{whole}<pre>{body}</pre></details>")
     return "\n".join(parts)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from dowse.evaluate.metrics import DEEPEST, MAIN, METRICS, scored
 from dowse.ports import Embedder, Matrix, Progress, Reporter
 from dowse.query.assemble import Parts
 from dowse.query.pipeline import answer
-from dowse.query.profiles import named
+from dowse.query.profiles import Profile, named
 from dowse.text import Tokenizer
 from dowse.types import Chunk, ChunkId, Degradation, QueryRequest, QueryResult, Role, ScoredChunk
 
@@ -26,10 +27,18 @@ CHUNKS_PER_DOCUMENT = 3  # asked for, for each document wanted, where documents 
 
 @dataclass(frozen=True)
 class Setting:
-    """A way of asking: a request whose text each question takes."""
+    """A way of asking: a request whose text each question takes, and knobs of the profile that no request has."""
 
     name: str
     request: QueryRequest
+    knobs: tuple[tuple[str, Any], ...] = ()  # fields of Profile, with other values
+
+    def profiles(self, known: tuple[Profile, ...]) -> tuple[Profile, ...]:
+        """With the knobs turned in the one that is asked for."""
+        if not self.knobs:
+            return known
+        asked = named(self.request.profile, known)
+        return tuple(replace(each, **dict(self.knobs)) if each is asked else each for each in known)
 
 
 DEFAULT = Setting("default", QueryRequest(""))
@@ -43,7 +52,7 @@ class Answered:
     ranking: tuple[str, ...]
     metrics: Mapping[str, float]
     cpu_ms: float = 0.0
-    confidence: float = 0.0  # the first hit's final score, by which a doubtful answer could be withheld
+    confidence: float = 0.0  # the result's own, by which a doubtful answer could be withheld
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,10 +118,11 @@ class Asker:
 
     def result(self, setting: Setting, question: Question, *, explain: bool = False) -> QueryResult:
         """As deep as any metric looks, but with the candidates that a user's question would have."""
-        depth = named(setting.request.profile, self.parts.profiles).adjusted(setting.request).depth
+        parts = replace(self.parts, profiles=setting.profiles(self.parts.profiles))
+        depth = named(setting.request.profile, parts.profiles).adjusted(setting.request).depth
         wanted = DEEPEST * CHUNKS_PER_DOCUMENT if self._cut else DEEPEST
         request = replace(setting.request, text=question.text, top_k=wanted, depth=depth, explain=explain)
-        return answer(request, self.reader, self.embedder, self.tokenizer, parts=self.parts)
+        return answer(request, self.reader, self.embedder, self.tokenizer, parts=parts)
 
     def chunks(self, ids: Sequence[ChunkId]) -> list[Chunk]:
         """Chunks by id, in this order; each is fetched once."""
@@ -143,8 +153,7 @@ class Asker:
         spent_ms = 1000 * (time.process_time() - started_s)
         ranking = self.ranking(result, question)
         metrics = scored(ranking, self.collection.dataset.grades[question.id])
-        confidence = result.chunks[0].final_score if result.chunks else 0.0
-        return Answered(question, ranking, metrics, spent_ms + saved_ms, confidence), result
+        return Answered(question, ranking, metrics, spent_ms + saved_ms, result.confidence or 0.0), result
 
 
 @dataclass(frozen=True)

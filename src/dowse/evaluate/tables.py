@@ -107,7 +107,9 @@ def told_interval(found: Interval) -> str:
 
 
 def marked(found: Interval) -> str:
-    """Whether the difference can be chance."""
+    """Whether the difference can be chance; where no question differs, it is none."""
+    if found.nothing:
+        return "the same"
     if not found.significant:
         return "can be chance"
     return "better" if found.mean > 0 else "worse"

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import product
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -23,30 +24,33 @@ PARTS = 5
 FEWEST = 2 * PARTS  # questions; with fewer a part has none or one
 ALPHAS = (0.4, 0.5, 0.6, 0.65, 0.7, 0.8, 0.9)
 PROSE_SHARES = (0.25, 0.5, 0.75)
-EXPONENTS = (1.0, 1.5, 2.0)
-DEPTHS = (60, 100, 200)
+EXPONENTS = (1.5, 2.0)
+DEPTHS = (100, 200)
+
+
+Choice = TypeVar("Choice")
 
 
 @dataclass(frozen=True)
-class Fold:
+class Fold(Generic[Choice]):
     """What was chosen without a part, and what it gained there."""
 
     name: str
-    chosen: Knobs
+    chosen: Choice
     gain: float
 
 
 @dataclass(frozen=True)
-class Advice:
+class Advice(Generic[Choice]):
     """What to do, and the figures that say so."""
 
-    default: Knobs
-    chosen: Knobs  # on everything; differs from the default only when the gain holds
-    best: Knobs  # on everything, whether it holds or not
+    default: Choice
+    chosen: Choice  # on everything; differs from the default only when the gain holds
+    best: Choice  # on everything, whether it holds or not
     default_mean: float
     best_mean: float  # in-sample: flattered
     held_out: Interval  # gain over the default where the knobs were not chosen
-    folds: tuple[Fold, ...]
+    folds: tuple[Fold[Choice], ...]
     losing: tuple[str, ...]  # collections where the best knobs lose beyond chance
     tried: int
 
@@ -58,30 +62,45 @@ class Advice:
 def grid(default: Knobs, *, dense: bool) -> list[Knobs]:
     """All settings to try, the default first, so that it wins ties."""
     alphas = ALPHAS if dense else (default.alpha,)
-    found = [Knobs(*each) for each in product(alphas, PROSE_SHARES, EXPONENTS, DEPTHS)]
+    company = dict.fromkeys(((default.crowd, default.pull), (0.0, 0.0))) if dense else ((default.crowd, default.pull),)
+    turned = product(alphas, PROSE_SHARES, EXPONENTS, DEPTHS, company)
+    found = [Knobs(*each, *of_company) for *each, of_company in turned]
     return [default, *(each for each in found if each != default)]
 
 
 def advise(
     collections: Mapping[str, Sequence[Pool]], default: Knobs, tried: Sequence[Knobs], report: Reporter | None = None
-) -> Advice:
+) -> Advice[Knobs]:
     """The first of `tried` is the default."""
-    table = _table(collections, tried, report)
-    parts = _parts(collections)
+    questions = {name: [pool.question.id for pool in pools] for name, pools in collections.items()}
+    _check(questions)
+    return settled(_table(collections, tried, report), questions, tried)
+
+
+_Table = Mapping[str, Figures]
+"""By collection: a row a setting, a column a question."""
+_Masks = Mapping[str, Mask]
+_Questions = Mapping[str, Sequence[str]]
+"""By collection, the questions' ids."""
+
+
+def settled(table: _Table, questions: _Questions, tried: Sequence[Choice]) -> Advice[Choice]:
+    """By the figures of every setting that was tried; the first is the default."""
+    _check(questions)
     folds, gains = [], []
-    for name, held in parts:
+    for name, held in _parts(questions):
         chosen = _best(table, {key: ~mask for key, mask in held.items()})
         own = [table[key][chosen][mask] - table[key][0][mask] for key, mask in held.items() if mask.any()]
         gains.append(own)
         folds.append(Fold(name, tried[chosen], float(np.mean([each.mean() for each in own]))))
-    everything = {key: np.ones(len(pools), np.bool_) for key, pools in collections.items()}
+    everything = {key: np.ones(len(asked), np.bool_) for key, asked in questions.items()}
     best = _best(table, everything)
-    held_out = _held_out(gains, len(collections))
-    losing = tuple(key for key in collections if _loses(table[key][best], table[key][0]))
+    held_out = _held_out(gains, len(questions))
+    losing = tuple(key for key in questions if _loses(table[key][best], table[key][0]))
     holds = held_out.low > 0 and not losing
     return Advice(
-        default,
-        tried[best] if holds else default,
+        tried[0],
+        tried[best] if holds else tried[0],
         tried[best],
         _mean(table, 0, everything),
         _mean(table, best, everything),
@@ -90,11 +109,6 @@ def advise(
         losing,
         len(tried),
     )
-
-
-_Table = Mapping[str, Figures]
-"""By collection: a row a setting, a column a question."""
-_Masks = Mapping[str, Mask]
 
 
 def _table(collections: Mapping[str, Sequence[Pool]], tried: Sequence[Knobs], report: Reporter | None) -> _Table:
@@ -109,22 +123,28 @@ def _table(collections: Mapping[str, Sequence[Pool]], tried: Sequence[Knobs], re
     return table
 
 
-def _parts(collections: Mapping[str, Sequence[Pool]]) -> list[tuple[str, dict[str, Mask]]]:
-    """Which questions are held out, part by part."""
-    if len(collections) > 1:
-        return [
-            (left_out, {key: np.full(len(pools), key == left_out) for key, pools in collections.items()})
-            for left_out in collections
-        ]
-    ((name, pools),) = collections.items()
-    if len(pools) < FEWEST:
+def _check(questions: _Questions) -> None:
+    if len(questions) > 1:
+        return
+    ((name, asked),) = questions.items()
+    if len(asked) < FEWEST:
         raise BadRequestError(
-            f"{name} has {len(pools)} judged questions; at least {FEWEST} are needed to try what was chosen on others."
+            f"{name} has {len(asked)} judged questions; at least {FEWEST} are needed to try what was chosen on others."
             " Judge some more with `dowse judge QUERY`"
         )
-    by_hash = sorted(range(len(pools)), key=lambda number: _shuffled(pools[number].question.id))
-    part_of = np.empty(len(pools), np.int64)
-    part_of[by_hash] = np.arange(len(pools)) % PARTS
+
+
+def _parts(questions: _Questions) -> list[tuple[str, dict[str, Mask]]]:
+    """Which questions are held out, part by part."""
+    if len(questions) > 1:
+        return [
+            (left_out, {key: np.full(len(asked), key == left_out) for key, asked in questions.items()})
+            for left_out in questions
+        ]
+    ((name, asked),) = questions.items()
+    by_hash = sorted(range(len(asked)), key=lambda number: _shuffled(asked[number]))
+    part_of = np.empty(len(asked), np.int64)
+    part_of[by_hash] = np.arange(len(asked)) % PARTS
     return [(f"part {part + 1} of {PARTS}", {name: part_of == part}) for part in range(PARTS)]
 
 

@@ -6,6 +6,8 @@ import os
 import stat
 from dataclasses import dataclass
 
+from dowse.ingest.charset import wide
+
 SNIFF_BYTES = 8192  # where git looks for a NUL, too
 _TRIES = 2
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
@@ -44,8 +46,8 @@ def read_contents(path: str, max_bytes: int, *, sniff: bool) -> Contents | Unrea
 
 
 def is_binary(head: bytes) -> bool:
-    """A NUL byte tells; but UTF-16 and UTF-32 are full of them, and say so at the start."""
-    return b"\0" in head and not head.startswith(_BYTE_ORDER_MARKS)
+    """A NUL byte tells; but UTF-16 and UTF-32 are full of them, and say so at the start or show it all along."""
+    return b"\0" in head and not head.startswith(_BYTE_ORDER_MARKS) and wide(head) is None
 
 
 def _read_once(path: str, max_bytes: int, *, sniff: bool) -> Contents | Unread | Binary | None:

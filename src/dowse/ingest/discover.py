@@ -1,4 +1,4 @@
-"""Given paths go in; the files to index come out, sorted, with all that was left out and why."""
+"""What was asked for goes in; the files to index come out, sorted, with all that was left out and why."""
 
 from __future__ import annotations
 
@@ -6,39 +6,72 @@ import os
 import stat
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
+from dowse.errors import BadRequestError
+from dowse.filters import Glob, holds
+from dowse.ingest import git
+from dowse.ingest.archives import UNPACK, is_archive, members
 from dowse.ingest.contents import too_large
-from dowse.ingest.ignore import Rules, read_rules
+from dowse.ingest.ignore import IGNORE_FILES, Rules, read_rules
+from dowse.ingest.kinds import extension_of, most_bytes
 from dowse.ingest.leave_out import INDEX_FOLDER, Skip, is_binary_name, skip_file, skip_folder
-from dowse.ingest.sources import Given, is_inside, path_in, resolve
-from dowse.types import Problem, Source
+from dowse.ingest.sources import MARK, Asked, Given, git_root, is_inside, path_in, resolve
+from dowse.reports import Problem
+from dowse.types import Source
 
 _NEVER_FOLLOWED = frozenset((".git", INDEX_FOLDER))
 
 
 @dataclass(frozen=True)
+class Repo:
+    """A repository that files belong to."""
+
+    root: str
+    rev: str = "HEAD"
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.root).removesuffix(".git")
+
+
+@dataclass(frozen=True, slots=True)
 class Candidate:
-    """A file that may be indexed."""
+    """A file that may be indexed. With slots, for there may be a million of them."""
 
     source: Source
-    path: str  # inside the source
-    full_path: str  # where the bytes are: of a symlink, its target
+    path: str  # inside the source; of a member: the archive's, `!/` and its own
+    full_path: str  # where the bytes are: of a symlink, its target; of a member, its archive; of a blob, its repository
     size_bytes: int
     modified_ns: int
     explicit: bool = False  # given by name: rules do not hide it, and what is wrong with it is a problem
+    repo: Repo | None = None
+    member: str | None = None  # its name in the archive
+    blob: str | None = None  # its name in the repository
 
 
 @dataclass(frozen=True)
 class Scope:
-    """A part of a source: a folder or file inside it, or all of it when the path is empty."""
+    """A part of a source: a folder or file inside it, or all of it when the path is empty; or what a glob matches."""
 
     source: str
     path: str
+    glob: str | None = None
 
     def covers(self, path: str) -> bool:
-        return not self.path or is_inside(path, self.path)
+        inside = not self.path or is_inside(path, self.path) or path.startswith(self.path + MARK)
+        return inside and (self.glob is None or matches_glob(path, self.glob))
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a walk goes."""
+
+    max_file_bytes: int
+    readers: Collection[str] = ()  # names of the readers at hand
+    listing: bool = False  # name every file that is left out, not only how many
+    only: frozenset[str] | None = None  # absolute paths: what changed, when that is known; the rest is not looked at
 
 
 @dataclass(frozen=True)
@@ -50,15 +83,14 @@ class Discovery:
     unlisted: tuple[Scope, ...]  # could not be looked at: what is stored from there stays
     skipped: tuple[tuple[Skip, int], ...]
     problems: tuple[Problem, ...]
+    left_out: tuple[Problem, ...] = ()  # every skipped file with its reason, if they were asked for
 
 
-def discover(
-    paths: Sequence[Path], registered: Sequence[Source], max_file_bytes: int, readers: Collection[str] = ()
-) -> Discovery:
-    """Every file below the paths once, whatever the paths have in common."""
-    given = resolve(paths, registered)
+def discover(asked: Sequence[Asked], registered: Sequence[Source], reach: Reach) -> Discovery:
+    """Every file of what was asked for once, whatever the paths have in common."""
+    given = resolve(asked, registered)
     roots = {source.root: source for source in (*registered, *(each.source for each in given))}
-    walk = _Walk(max_file_bytes, readers, roots)
+    walk = _Walk(reach, roots)
     for each in given:
         walk.add(each)
     return Discovery(
@@ -67,7 +99,13 @@ def discover(
         unlisted=tuple(walk.unlisted),
         skipped=tuple(walk.skipped.items()),
         problems=tuple(walk.problems),
+        left_out=tuple(walk.left_out),
     )
+
+
+def matches_glob(path: str, glob: str) -> bool:
+    """Also what lies in a folder that matches."""
+    return holds(Glob("file_path", (glob, glob.rstrip("/") + "/**")), path)
 
 
 def printable(path: str) -> str:
@@ -82,32 +120,59 @@ class _Place:
     folder: str
     source: Source
     rules: Rules
+    repo: Repo | None
+    glob: str | None = None
+    archives: bool = False  # they are opened
+    whole: bool = True  # False: only what changed, and the way to it
 
 
 @dataclass
 class _Walk:
     """The state of one walk."""
 
-    max_file_bytes: int
-    readers: Collection[str]
+    reach: Reach
     roots: dict[str, Source]
     files: dict[tuple[str, str], Candidate] = field(default_factory=dict)
     looked_at: list[Scope] = field(default_factory=list)
     unlisted: list[Scope] = field(default_factory=list)
     skipped: Counter[Skip] = field(default_factory=Counter)
+    left_out: list[Problem] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
-    walked: set[str] = field(default_factory=set)
+    walked: set[tuple[str, str | None]] = field(default_factory=set)
 
     def add(self, given: Given) -> None:
-        inner = path_in(given.source.root, given.path)
         if INDEX_FOLDER in given.path.split("/"):
             self._problem(given.path, "belongs to an index of Dowse, which is never indexed")
-            return
-        self.looked_at.append(Scope(given.source.name, inner))
-        if given.is_folder:
-            self._walk(_Place(given.path, given.source, self._rules_above(given)))
-        else:
-            self._explicit_file(given, inner)
+        elif given.rev is not None:
+            self._revision(given, given.rev)
+        elif given.is_folder:
+            whole = self._look_at(given)
+            repo = git_root(given.path)
+            rules = self._rules_above(given)
+            place = _Place(given.path, given.source, rules, Repo(repo) if repo else None, given.glob)
+            self._walk(replace(place, archives=given.archives, whole=whole))
+        elif self._look_at(given):
+            self._explicit_file(given, path_in(given.source.root, given.path))
+
+    def _look_at(self, given: Given) -> bool:
+        """Note what is looked at. False when that is only a part of what was given."""
+        root = given.source.root
+        only = self.reach.only
+        if only is None or any(is_inside(given.path, each) for each in only):
+            self.looked_at.append(Scope(given.source.name, path_in(root, given.path), given.glob))
+            return True
+        inside = [each for each in only if is_inside(each, given.path)]
+        self.looked_at += [Scope(given.source.name, path_in(root, each), given.glob) for each in inside]
+        return False
+
+    @cached_property
+    def _ways(self) -> frozenset[str]:
+        """The folders that lead to what changed."""
+        ways: set[str] = set()
+        for path in self.reach.only or ():
+            while (path := os.path.dirname(path)) not in ways and path != "/":
+                ways.add(path)
+        return frozenset(ways)
 
     def _rules_above(self, given: Given) -> Rules:
         """What holds in a given folder by the folders above it, up to the source's root. Nothing when they hide the
@@ -135,9 +200,9 @@ class _Walk:
         waiting = [top]
         while waiting:
             place = waiting.pop()
-            if place.folder in self.walked:
+            if (place.folder, place.glob) in self.walked:
                 continue
-            self.walked.add(place.folder)
+            self.walked.add((place.folder, place.glob))
             waiting += self._folder(place, is_top=place is top)
 
     def _folder(self, place: _Place, *, is_top: bool) -> list[_Place]:
@@ -148,53 +213,70 @@ class _Walk:
         except OSError as err:
             self._unlisted(place.source, place.folder, f"this folder cannot be listed: {err.strerror}")
             return []
-        if not is_top and any(entry.name == "pyvenv.cfg" for entry in entries):
-            self.skipped[Skip.VENDORED] += 1
+        names = {entry.name for entry in entries}
+        if not is_top and "pyvenv.cfg" in names:
+            self._skip(Skip.VENDORED, place.folder)
             return []
-        rules = self._read_rules(place.rules, place.folder)
-        return [inner for entry in entries if (inner := self._entry(entry, _Place(place.folder, place.source, rules)))]
+        rules = place.rules if names.isdisjoint(IGNORE_FILES) else self._read_rules(place.rules, place.folder)
+        repo = Repo(place.folder) if ".git" in names else place.repo
+        place = replace(place, rules=rules, repo=repo)
+        return [inner for entry in entries if (inner := self._entry(entry, place))]
 
     def _entry(self, entry: os.DirEntry[str], place: _Place) -> _Place | None:
         """Take a file, or give back the folder to go on with."""
+        whole = place.whole or entry.path in (self.reach.only or ())
+        if not whole and entry.path not in self._ways:
+            return None
         if not _is_text(entry.name):
             self._problem(entry.path, "file name is not valid UTF-8; rename it")
             return None
         is_folder = entry.is_dir(follow_symlinks=False)
-        reason = skip_folder(entry.name) if is_folder else skip_file(entry.name, self.readers)
+        reason = skip_folder(entry.name) if is_folder else self._skip_file(entry.name, place)
         if reason is None and place.rules.ignore(entry.path, is_folder=is_folder):
             reason = Skip.IGNORED
         if reason is not None:
-            self.skipped[reason] += 1
+            self._skip(reason, entry.path)
+            if reason is Skip.ARCHIVE:  # what was taken from it when it was given by name stays
+                self.unlisted.append(Scope(place.source.name, path_in(place.source.root, entry.path)))
             return None
         if not is_folder:
-            self._file(entry, place.source)
+            if place.glob is None or matches_glob(path_in(place.source.root, entry.path), place.glob):
+                self._file(entry, place)
             return None
         other = self.roots.get(entry.path)
         if other is not None:
-            self.looked_at.append(Scope(other.name, ""))
-        return _Place(entry.path, other or place.source, place.rules)
+            self.looked_at.append(Scope(other.name, "", place.glob))
+        return replace(place, folder=entry.path, source=other or place.source, whole=whole)
 
-    def _file(self, entry: os.DirEntry[str], source: Source) -> None:
+    def _skip_file(self, name: str, place: _Place) -> Skip | None:
+        if self._opens(name) and not name.startswith("."):
+            return None if place.archives else Skip.ARCHIVE
+        return skip_file(name, self.reach.readers)
+
+    def _file(self, entry: os.DirEntry[str], place: _Place) -> None:
+        source = place.source
         path = path_in(source.root, entry.path)
         if (source.name, path) in self.files:
             return
         full_path = _target(entry.path, source.root) if entry.is_symlink() else entry.path
         if full_path is None:
-            self.skipped[Skip.SYMLINK] += 1
+            self._skip(Skip.SYMLINK, entry.path)
             return
         try:
             found = os.lstat(full_path)
         except OSError as err:
             self._unlisted(source, entry.path, f"cannot be read: {err.strerror}")
             return
-        candidate = Candidate(source, path, full_path, found.st_size, found.st_mtime_ns)
+        candidate = Candidate(source, path, full_path, found.st_size, found.st_mtime_ns, repo=place.repo)
         if not stat.S_ISREG(found.st_mode):
             # Also a symlink to a folder: following it could lead round in a circle.
-            self.skipped[Skip.SYMLINK if entry.is_symlink() else Skip.SPECIAL] += 1
+            self._skip(Skip.SYMLINK if entry.is_symlink() else Skip.SPECIAL, entry.path)
         elif not found.st_size:
-            self.skipped[Skip.EMPTY] += 1
-        elif found.st_size > self.max_file_bytes:
-            self.skipped[Skip.TOO_LARGE] += 1
+            self._skip(Skip.EMPTY, entry.path)
+        elif self._opens(path):
+            self._archive(candidate)
+        elif found.st_size > most_bytes(path, self.reach.max_file_bytes):
+            self._skip(Skip.TOO_LARGE, entry.path)
         else:
             self.files[source.name, path] = candidate
 
@@ -204,19 +286,77 @@ class _Walk:
         except OSError as err:
             self._unlisted(given.source, given.path, f"cannot be read: {err.strerror}")
             return
-        size, modified = found.st_size, found.st_mtime_ns
+        repo = git_root(given.path)
+        candidate = Candidate(
+            given.source, path, given.path, found.st_size, found.st_mtime_ns, True, Repo(repo) if repo else None
+        )
         if not stat.S_ISREG(found.st_mode):
             self._problem(given.path, "not a regular file")
-        elif not size:
-            self.skipped[Skip.EMPTY] += 1
-        elif size > self.max_file_bytes:
-            self._problem(given.path, too_large(size, self.max_file_bytes))
-        elif is_binary_name(path, self.readers):
+        elif not found.st_size:
+            self._skip(Skip.EMPTY, given.path)
+        elif self._opens(path):
+            self._archive(candidate)
+        elif found.st_size > (most := most_bytes(path, self.reach.max_file_bytes)):
+            self._problem(given.path, too_large(found.st_size, most))
+        elif is_binary_name(path, self.reach.readers):
             self._problem(given.path, "binary file; no reader for it is installed")
         else:
-            self.files[given.source.name, path] = Candidate(
-                given.source, path, given.path, size, modified, explicit=True
-            )
+            self.files[given.source.name, path] = candidate
+
+    def _opens(self, path: str) -> bool:
+        return is_archive(path) and extension_of(path) not in self.reach.readers
+
+    def _archive(self, archive: Candidate) -> None:
+        """Its members become candidates; the names inside are judged like those of files, but for ignore files."""
+        try:
+            found, escaping = members(archive.full_path)
+        except BadRequestError as err:
+            self._unlisted(archive.source, os.path.join(archive.source.root, archive.path), str(err))
+            return
+        for name in escaping:
+            self._problem(archive.full_path + MARK + name, "leads out of the archive; it was left out")
+        locked = sum(member.encrypted for member in found)
+        if locked:
+            self._problem(archive.full_path, f"encrypted: {locked:,} of {len(found):,} files; {UNPACK}")
+        for member in found:
+            if not member.encrypted:
+                path = f"{archive.path}{MARK}{member.path}"
+                inner = replace(archive, path=path, size_bytes=member.size_bytes, member=member.name, explicit=False)
+                self._held(inner, member.path, archive.full_path + MARK + member.path)
+
+    def _revision(self, given: Given, rev: str) -> None:
+        """The files of a commit become candidates."""
+        commit = git.resolve(given.path, rev)
+        self.looked_at.append(Scope(given.source.name, ""))
+        repo = Repo(given.path, commit.id)
+        for entry in git.tree(given.path, commit.id):
+            shown = f"{given.path}@{rev}/{entry.path}"
+            if not _is_text(entry.path):
+                self._problem(shown, "file name is not valid UTF-8; rename it")
+            elif entry.mode == "120000":
+                self._skip(Skip.SYMLINK, shown)
+            else:
+                found = Candidate(given.source, entry.path, given.path, entry.size_bytes, commit.stamp_ns, False, repo)
+                self._held(replace(found, blob=entry.blob), entry.path, shown)
+
+    def _held(self, found: Candidate, inner: str, shown: str) -> None:
+        """Take a file that lies in an archive or a commit, unless its name or size forbids."""
+        *folders, name = inner.split("/")
+        reason = next((why for folder in folders if (why := skip_folder(folder))), None)
+        reason = reason or (Skip.ARCHIVE if self._opens(name) else skip_file(name, self.reach.readers))
+        if reason is None and not found.size_bytes:
+            reason = Skip.EMPTY
+        if reason is None and found.size_bytes > most_bytes(name, self.reach.max_file_bytes):
+            reason = Skip.TOO_LARGE
+        if reason is not None:
+            self._skip(reason, shown)
+        else:
+            self.files.setdefault((found.source.name, found.path), found)
+
+    def _skip(self, reason: Skip, path: str) -> None:
+        self.skipped[reason] += 1
+        if self.reach.listing:
+            self.left_out.append(Problem(printable(path), reason.value))
 
     def _problem(self, path: str, reason: str) -> None:
         self.problems.append(Problem(printable(path), reason))

@@ -9,13 +9,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import accumulate
+from typing import Any
 
 from dowse.errors import BadRequestError
 from dowse.identity import bytes_hash, chunk_id, document_id, embedded_text, text_hash
+from dowse.ingest.charset import guess, wide
 from dowse.ingest.kinds import Kind
 from dowse.ingest.pack import Span
 from dowse.ports import SourceFile
-from dowse.types import Chunk, Document
+from dowse.types import Chunk, Document, ServiceFact
 
 # Longest first: the mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
@@ -34,6 +36,17 @@ class Piece:
     span: Span
     context_prefix: str = ""
     section_path: str | None = None
+    section_type: str | None = None
+    page: int | None = None  # from 1
+    symbol_name: str | None = None
+    symbol_kind: str | None = None
+    qualified_name: str | None = None
+    signature: str | None = None
+    summary: str | None = None
+    service_name: str | None = None
+    calls_out: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    facts: tuple[ServiceFact, ...] = ()  # without chunk and place, which are known once it is one
 
 
 @dataclass(frozen=True)
@@ -47,13 +60,18 @@ class Heading:
 
 
 def decode(data: bytes) -> str:
-    """The text of a file: UTF-8, or whatever its byte order mark says; lines end in a newline alone."""
+    """The text of a file: UTF-8, what its byte order mark says, or what it must be; lines end in a newline alone."""
     mark, encoding = next(((m, name) for m, name in _MARKS if data.startswith(m)), (b"", "utf-8"))
     if encoding == "utf-8" and (at := data.find(b"\0")) >= 0:
-        raise BadRequestError(f"not text: byte {at} is NUL; convert it, for example with iconv, or ignore it")
+        encoding = wide(data) or ""
+        if mark or not encoding:
+            raise BadRequestError(f"not text: byte {at} is NUL; convert it, for example with iconv, or ignore it")
     try:
         text = data[len(mark) :].decode(encoding)
     except UnicodeDecodeError as err:
+        guessed = guess(data) if encoding == "utf-8" and not mark else None
+        if guessed:
+            return decode(data.decode(guessed).encode())
         at = len(mark) + err.start
         name = encoding[:6].upper().rstrip("-")
         raise BadRequestError(f"not valid {name} at byte {at}; convert it, for example with iconv") from err
@@ -66,26 +84,39 @@ def file_name(file: SourceFile) -> str:
 
 def build(file: SourceFile, kind: Kind, text: str, heading: Heading, pieces: Iterable[Piece]) -> Document:
     """The document with one chunk a piece, in order; blank pieces are dropped."""
-    shared = _shared(file, kind, heading)
+    shared = shared_by_chunks(file, kind, heading)
     line_starts = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
     occurrences: Counter[str] = Counter()
     chunks: list[Chunk] = []
+    facts: list[ServiceFact] = []
     for piece in pieces:
-        start, stop = _trimmed(text, piece.span)
+        start, stop = trimmed(text, piece.span)
         if start == stop:
             continue
         body = text[start:stop]
-        chunk = replace(
+        chunk = altered(
             shared,
             id=chunk_id(file.uri, "chunk", body, occurrences[body]),
             text=body,
             start_line=bisect_right(line_starts, start),
             end_line=bisect_right(line_starts, stop - 1),
             section_path=piece.section_path,
+            section_type=piece.section_type,
+            page=piece.page,
             context_prefix=piece.context_prefix,
+            symbol_name=piece.symbol_name,
+            symbol_kind=piece.symbol_kind,
+            qualified_name=piece.qualified_name,
+            signature=piece.signature,
+            summary=piece.summary,
+            service_name=piece.service_name,
+            calls_out=piece.calls_out,
+            imports=piece.imports,
         )
         occurrences[body] += 1
-        chunks.append(replace(chunk, content_hash=text_hash(embedded_text(chunk))))
+        chunks.append(altered(chunk, content_hash=text_hash(embedded_text(chunk))))
+        place = f"{file.path}:{chunk.start_line}"
+        facts += [replace(each, chunk_id=chunk.id, place=place, repo=file.source) for each in piece.facts]
     return Document(
         id=shared.document_id,
         source=file.source,
@@ -96,29 +127,37 @@ def build(file: SourceFile, kind: Kind, text: str, heading: Heading, pieces: Ite
         size_bytes=len(file.data),
         modified_ns=file.modified_ns,
         meta=heading.meta,
+        facts=tuple(facts),
     )
 
 
-def _shared(file: SourceFile, kind: Kind, heading: Heading) -> Chunk:
+def altered(chunk: Chunk, **fields: Any) -> Chunk:
+    """As dataclasses.replace, a good deal faster: a chunk passes here several times on its way."""
+    other = object.__new__(Chunk)
+    other.__dict__.update(chunk.__dict__, **fields)
+    return other
+
+
+def shared_by_chunks(file: SourceFile, kind: Kind, heading: Heading) -> Chunk:
     """What all chunks of a file have in common."""
     return Chunk(
         id="",
         document_id=document_id(file.source, file.path),
         text="",
-        corpus_type=kind.corpus_type.value,
+        corpus_type=file.corpus_type or kind.corpus_type.value,
         source_uri=file.uri,
         document_title=heading.title,
         document_source=file.source,
         repo_name=file.source,
         file_path=file.path,
-        language=kind.language,
+        language=file.language or kind.language,
         author=heading.author,
         timestamp=heading.timestamp,
         meta=heading.meta,
     )
 
 
-def _trimmed(text: str, span: Span) -> Span:
+def trimmed(text: str, span: Span) -> Span:
     """Without blank lines around it; the first line keeps its indentation, which in code is meaning."""
     piece = text[span[0] : span[1]]
     blank = len(piece) - len(piece.lstrip())

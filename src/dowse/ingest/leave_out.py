@@ -42,6 +42,8 @@ class Skip(StrEnum):
     TOO_LARGE = "too large"
     VENDORED = "vendored"
     GENERATED = "lock or generated"
+    MINIFIED = "minified"
+    ARCHIVE = "archive"
     SYMLINK = "symlink"
     SPECIAL = "not a regular file"
     EMPTY = "empty"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from dowse.errors import NotFoundError
-from dowse.filters import Glob, holds
+from dowse.errors import BadRequestError, NotFoundError, UnavailableError
+from dowse.filters import Glob, by_source, holds
 from dowse.identity import bytes_hash
+from dowse.ingest.sources import MARK, revision_of
 from dowse.ports import Store, StoreReader
-from dowse.types import Chunk, DocumentInfo, Source, SourceStatus
+from dowse.reports import SourceStatus
+from dowse.types import Chunk, DocumentInfo, Source
 
 _ID = re.compile(r"[0-9a-f]{16}")
 _LINES = re.compile(r"(?P<file>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?")
@@ -50,9 +52,10 @@ def chunks_at(store: Store, target: str) -> tuple[Chunk, ...]:
     return tuple(chunks)
 
 
-def source_status(store: Store, source: Source) -> SourceStatus:
+def source_status(store: Store, reader: StoreReader, source: Source) -> SourceStatus:
     infos = list(store.documents(source.name))
-    states = [_state(source, info) for info in infos]
+    revision = revision_of(source)
+    states = _states_at(revision, infos) if revision else [_state(source, info) for info in infos]
     return SourceStatus(
         name=source.name,
         root=source.root,
@@ -61,20 +64,35 @@ def source_status(store: Store, source: Source) -> SourceStatus:
         stale=states.count("stale"),
         missing=states.count("missing"),
         last_indexed=max((info.indexed_at for info in infos), default=None),
+        embedded=reader.embedded((by_source(source.name),)),
     )
 
 
 def staleness(store: Store, reader: StoreReader, document_ids: Collection[str]) -> dict[str, bool]:
-    """Which documents' files changed or went since they were indexed."""
-    sources = {source.name: source for source in store.sources()}
+    """Which documents' files changed or went since they were indexed. A commit is not asked: it stays as it is."""
+    sources = {source.name: source for source in store.sources() if revision_of(source) is None}
     infos = reader.documents_of(document_ids)
     return {info.id: _state(sources[info.source], info) != "fresh" for info in infos if info.source in sources}
 
 
+def _states_at(revision: tuple[str, str], infos: Sequence[DocumentInfo]) -> list[str]:
+    """All stale when the revision, a branch perhaps, means another commit by now; all missing when it is gone."""
+    from dowse.ingest import git
+
+    try:
+        stamp_ns = git.resolve(*revision).stamp_ns
+    except (BadRequestError, UnavailableError):
+        return ["missing"] * len(infos)
+    return ["fresh" if info.modified_ns == stamp_ns else "stale" for info in infos]
+
+
 def _state(source: Source, info: DocumentInfo) -> str:
-    path = Path(source.root) / info.path
+    name, inside, _ = info.path.partition(MARK)
+    path = Path(source.root) / name
     try:
         found = os.stat(path)
+        if inside:
+            return "fresh" if found.st_mtime_ns == info.modified_ns else "stale"
         if found.st_size == info.size_bytes and found.st_mtime_ns == info.modified_ns:
             return "fresh"
         if found.st_size != info.size_bytes:

@@ -1,4 +1,4 @@
-"""Paths go in; documents and vectors go into the store, and a report of what was done comes out.
+"""What was asked for goes in; documents and vectors go into the store, and a report of what was done comes out.
 
 The path: discover → read → write words (small groups, published about every second) → remove what is gone → embed.
 """
@@ -6,21 +6,33 @@ The path: discover → read → write words (small groups, published about every
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from time import monotonic
+from typing import Any
 
-from dowse.errors import BadRequestError, BusyError, MissingExtraError, StorageError, UnavailableError
-from dowse.identity import bytes_hash
-from dowse.ingest.contents import Binary, Contents, Unread, read_contents
-from dowse.ingest.discover import Candidate, Discovery, discover, printable
+from dowse.errors import BusyError, StorageError, UnavailableError
+from dowse.ingest.asked import remember
+from dowse.ingest.crew import Limits, alone, together
+from dowse.ingest.discover import Candidate, Discovery, Reach, discover, printable
 from dowse.ingest.embed import BATCH, THREADS, embed_backlog
-from dowse.ingest.kinds import classify
+from dowse.ingest.history import History, remember_heads
+from dowse.ingest.kinds import BULKY_TIMES, OwnKind, classify, most_bytes
 from dowse.ingest.leave_out import Skip
+from dowse.ingest.limits import can_interrupt
+from dowse.ingest.link import link
+from dowse.ingest.own_kinds import own_kinds
 from dowse.ingest.readers import ReaderFactory, find_readers
-from dowse.ports import Embedder, Progress, Reader, Reporter, SourceFile, Store, StoreWriter
-from dowse.types import Document, DocumentInfo, IndexReport, Problem
+from dowse.ingest.scrub_sources import Scrubbing, ScrubOptions, scrubbing
+from dowse.ingest.service_places import ServicePlaces, service_places
+from dowse.ingest.services import link_services
+from dowse.ingest.sources import MARK, Asked
+from dowse.ingest.summary_llm import LlmSummaries
+from dowse.ingest.supply import Unsupplied, supplied
+from dowse.ingest.take import Outcome, Taker, Task
+from dowse.ports import Embedder, Progress, Reporter, Store, StoreWriter
+from dowse.reports import IndexReport, Problem
+from dowse.types import Document, DocumentInfo
 
 EmbedderChoice = Embedder | Callable[[], Embedder | None] | None
 
@@ -28,6 +40,9 @@ GROUP_DOCUMENTS = 64  # one transaction each; chosen, together with the next two
 GROUP_CHUNKS = 512
 PUBLISH_S = 1.0  # "searchable within a second of being read" (design section 1)
 RACY_NS = 2 * 10**9  # an older file system stamps to 2 s: a file that young may have changed without showing it
+WORTH_BYTES = 3 * 1024**2  # to be read; measured (bench/ingest.py): below, starting workers costs more than they save
+WORTH_FILES = 300  # likewise
+RISKY_BYTES = 256 * 1024  # a larger file may hold more than an alarm can end; it is read where it can be killed
 GO_ON = "interrupted; run `dowse index` again to go on, what is done is kept"
 NO_MODEL = "no embedding model is in use: the index finds by words alone"
 
@@ -41,27 +56,38 @@ class IndexOptions:
     embed_threads: int = THREADS
     embed_batch: int = BATCH
     force: bool = False  # read every file again, changed or not
+    workers: int | None = None  # processes that read; 0: this one alone; None: as the work asks for
+    max_workers: int = 2  # when the work asks for some
+    limits: Limits = field(default_factory=Limits)
+    kinds: Sequence[Mapping[str, Any]] = ()  # [[kinds]] as written
+    list_skipped: bool = False
+    scrub: ScrubOptions = field(default_factory=ScrubOptions)
+    only: frozenset[str] | None = None  # absolute paths: what changed, when that is known
+    summaries: LlmSummaries | None = None  # by a language model; None: by sentences of the text
 
 
 def index(
     store: Store,
-    paths: Sequence[Path],
+    asked: Sequence[Asked],
     options: IndexOptions,
     report: Reporter | None = None,
     embedder: EmbedderChoice = None,
 ) -> IndexReport:
-    """Bring the files below the paths into the store; only what changed is read again.
+    """Bring what was asked for into the store; only what changed is read again.
 
     A callable embedder is asked for when the words are done, so that loading a model does not keep them waiting. An
     embedder that is unavailable leaves the words and a note; an interruption leaves what is done and a report.
     """
     started = monotonic()
     readers = find_readers()
+    own = own_kinds(options.kinds, readers)
+    reach = Reach(options.max_file_bytes, readers, options.list_skipped, options.only)
     writer = store.writer(wait_s=options.wait_s)
     try:
-        run = _Run(store, writer, options, report, readers)
+        run = _Run(store, writer, options, report, readers, own)
         try:
-            run.words(discover(paths, store.sources(), options.max_file_bytes, readers))
+            run.words(discover(asked, store.sources(), reach))
+            remember(store, asked)
             run.vectors(embedder)
         except KeyboardInterrupt:
             run.interrupted = True
@@ -81,13 +107,18 @@ class _Run:
     options: IndexOptions
     report: Reporter | None
     factories: dict[str, ReaderFactory]
-    readers: dict[str, Reader] = field(default_factory=dict)
+    own: tuple[OwnKind, ...] = ()
+    places: ServicePlaces = field(default_factory=lambda: ServicePlaces({}))
+    scrubs: Scrubbing = field(default_factory=Scrubbing)
+    hidden: Counter[str] = field(default_factory=Counter)  # what was scrubbed, by kind
     registered: set[str] = field(default_factory=set)
     group: list[Document] = field(default_factory=list)  # read, not yet written
     known: dict[tuple[str, str], DocumentInfo] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     skipped: Counter[Skip] = field(default_factory=Counter)
+    left_out: list[Problem] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     published_s: float = field(default_factory=monotonic)
     note: str = ""
     interrupted: bool = False
@@ -95,79 +126,133 @@ class _Run:
     def words(self, found: Discovery) -> None:
         """Everything that is searched by words: new and changed files first, then what is gone."""
         self.problems += found.problems
+        self.left_out += found.left_out
         self.skipped.update(dict(found.skipped))
         self.registered = {source.name for source in self.store.sources()}
-        names = {scope.source for scope in found.looked_at} & self.registered
-        self.known = {(info.source, info.path): info for name in names for info in self.store.documents(name)}
+        scopes = {(scope.source, scope.path) for scope in found.looked_at if scope.source in self.registered}
+        self.known = {(info.source, info.path): info for scope in scopes for info in self.store.documents(*scope)}
+        history = History(self.store, found.files, self.known)
+        roots = {source.name: source.root for source in (*self.store.sources(), *(file.source for file in found.files))}
+        names = {source for source, _ in scopes}
+        stored = ((name, path) for name in names for path in self.store.paths(name))
+        self.places = service_places([*stored, *((file.source.name, file.path) for file in found.files)], roots)
+        self.scrubs = scrubbing(self.store, found.files, self.options.scrub, partly=self.options.only is not None)
+        changed = [file for file in found.files if self._may_have_changed(file, history)]
+        self.counts["unchanged"] = len(found.files) - len(changed)
+        self.notes += history.ask(changed)
         emptied: set[tuple[str, str]] = set()
-        for done, file in enumerate(found.files, start=1):
-            if not self._take(file):
+        total = len(found.files)
+        for file, outcome in self._read(changed, history):
+            if not self._settle(file, outcome):
                 emptied.add((file.source.name, file.path))
+            self.counts["done"] += 1
             if self.report:
-                self.report(Progress("read", done, len(found.files), file.path))
+                self.report(Progress("read", total - len(changed) + self.counts["done"], total, file.path))
         self._write()
         self._remove_gone(found, emptied)
+        link_services(self.writer)
         self.writer.publish()
+        remember_heads(self.store, history, found)
+        self.scrubs.remember(self.store)
+        link(self.store, self.writer, self.report)
 
-    def _take(self, file: Candidate) -> bool:
-        """Put a file into the store if it is new or changed. False when it turns out to hold no text."""
+    def _may_have_changed(self, file: Candidate, history: History) -> bool:
         info = self.known.get((file.source.name, file.path))
-        if info and not self.options.force and _same_stat(file, info):
-            self.counts["unchanged"] += 1
-            return True
-        kind = classify(file.path, self.factories)
-        contents = read_contents(file.full_path, self.options.max_file_bytes, sniff=not kind.known)
-        if isinstance(contents, Binary):
-            return self._binary(file)
-        if isinstance(contents, Unread):
-            return self._failed(file, contents.reason)
-        if info and not self.options.force and bytes_hash(contents.data) == info.content_hash:
-            self.counts["unchanged"] += 1
-            return True
-        try:
-            document = self._reader(kind.reader).read(_source_file(file, contents))
-        except (BadRequestError, MissingExtraError) as err:
-            return self._failed(file, str(err))
-        if not document.chunks:
-            self.skipped[Skip.EMPTY] += 1
+        again = self.options.force or file.source.name in self.scrubs.renewed
+        return info is None or again or history.moved_on(file) or not _same_stat(file, info)
+
+    def _read(self, files: Sequence[Candidate], history: History) -> Iterator[tuple[Candidate, Outcome]]:
+        """Outcomes of all files; where they are read depends on how much there is to read."""
+        waiting: dict[tuple[str, str], Candidate] = {}
+
+        def tasks() -> Iterator[Task]:
+            for file, data in supplied(files, self.options.max_file_bytes * BULKY_TIMES):
+                if isinstance(data, Unsupplied):
+                    self._failed(file, data.reason)
+                else:
+                    waiting[file.source.name, file.path] = file
+                    yield self._task(file, history, data)
+
+        workers = self._workers(files)
+        limits = self.options.limits
+        read = together(workers, tasks(), limits) if workers else alone(Taker(self.factories, {}), tasks(), limits)
+        for task, outcome in read:
+            yield waiting.pop((task.source, task.path)), outcome
+
+    def _workers(self, files: Sequence[Candidate]) -> int:
+        if self.options.workers is not None:
+            return self.options.workers
+        sizes = [file.size_bytes for file in files]
+        small = sum(sizes) < WORTH_BYTES and len(sizes) < WORTH_FILES and max(sizes, default=0) < RISKY_BYTES
+        return 0 if small and can_interrupt() else min(self.options.max_workers, max(1, len(files)))
+
+    def _task(self, file: Candidate, history: History, data: bytes | None) -> Task:
+        info = self.known.get((file.source.name, file.path))
+        again = self.options.force or file.source.name in self.scrubs.renewed
+        known = info is not None and not again and not history.moved_on(file)
+        return Task(
+            file.source.name,
+            file.path,
+            _shown(file),
+            classify(file.path, self.factories, self.own),
+            most_bytes(file.path, self.options.max_file_bytes),
+            known_hash=info.content_hash if info and known else "",
+            explicit=file.explicit,
+            repo_name=file.repo.name if file.repo else None,
+            commit=history.of(file),
+            service=self.places.of(file.source.name, file.path),
+            data=data,
+            modified_ns=file.modified_ns,
+        )
+
+    def _settle(self, file: Candidate, outcome: Outcome) -> bool:
+        """Keep what a file gave. False when it holds nothing, so that what the store has of it goes."""
+        self.counts["masked"] += outcome.masked
+        if outcome.document is not None:
+            document = self._scrubbed(outcome.document)
+            self._put(file, self.options.summaries(document) if self.options.summaries else document)
+        elif outcome.skip is not None:
+            self.skipped[outcome.skip] += 1
+            if self.options.list_skipped:
+                self.left_out.append(Problem(printable(_shown(file)), outcome.skip.value))
             return False
-        self._put(file, document)
-        return True
-
-    def _binary(self, file: Candidate) -> bool:
-        if file.explicit:
-            self.problems.append(Problem(printable(file.full_path), "binary file; no reader for it is installed"))
+        elif outcome.problem:
+            self._failed(file, outcome.problem)
         else:
-            self.skipped[Skip.BINARY] += 1
-        return False
-
-    def _failed(self, file: Candidate, reason: str) -> bool:
-        """What the store has of the file stays: an old answer, marked as stale, is better than none."""
-        self.problems.append(Problem(printable(file.full_path), reason))
+            self.counts["unchanged"] += 1
         return True
 
-    def _reader(self, name: str) -> Reader:
-        if name not in self.readers:
-            self.readers[name] = self.factories[name]()
-        return self.readers[name]
+    def _scrubbed(self, document: Document) -> Document:
+        """In this process: a worker would have to be told all names with every file."""
+        scrubber = self.scrubs.scrubbers.get(document.source)
+        if scrubber is None:
+            return document
+        document, found = scrubber.scrubbed(document)
+        self.hidden += found
+        return document
+
+    def _failed(self, file: Candidate, reason: str) -> None:
+        """What the store has of the file stays: an old answer, marked as stale, is better than none."""
+        self.problems.append(Problem(printable(_shown(file)), reason))
 
     def _put(self, file: Candidate, document: Document) -> None:
         if file.source.name not in self.registered:
             self.writer.add_source(file.source)
             self.registered.add(file.source.name)
         self.group.append(document)
-        chunks = sum(len(each.chunks) for each in self.group)
+        self.counts["waiting"] += len(document.chunks)
         late = monotonic() - self.published_s > PUBLISH_S
-        if len(self.group) >= GROUP_DOCUMENTS or chunks >= GROUP_CHUNKS or late:
+        if len(self.group) >= GROUP_DOCUMENTS or self.counts["waiting"] >= GROUP_CHUNKS or late:
             self._write()
 
     def _write(self) -> None:
         if self.group:
             self.writer.put(self.group)
             for document in self.group:
-                self.counts["chunks"] += len(document.chunks)
+                self.counts["chunks"] += sum(chunk.level == "chunk" for chunk in document.chunks)
                 self.counts["changed" if (document.source, document.path) in self.known else "added"] += 1
             self.group = []
+            self.counts["waiting"] = 0
         if monotonic() - self.published_s > PUBLISH_S:
             self.writer.publish()
             self.published_s = monotonic()
@@ -228,6 +313,10 @@ class _Run:
             embedding_note=self.note,
             seconds=seconds,
             interrupted=self.interrupted,
+            masked=self.counts["masked"],
+            scrubbed=tuple(sorted((kind, count) for kind, count in self.hidden.items() if count)),
+            left_out=tuple(self.left_out),
+            notes=tuple(self.notes) + ((told.note,) if (told := self.options.summaries) and told.note else ()),
         )
 
 
@@ -241,5 +330,8 @@ def _same_stat(file: Candidate, info: DocumentInfo) -> bool:
     )
 
 
-def _source_file(file: Candidate, contents: Contents) -> SourceFile:
-    return SourceFile(file.source.name, file.path, contents.data, contents.modified_ns)
+def _shown(file: Candidate) -> str:
+    """Where a file is, for people."""
+    if file.member is not None:
+        return f"{file.full_path}{MARK}{file.path.rpartition(MARK)[2]}"
+    return f"{file.full_path}/{file.path}" if file.blob is not None else file.full_path

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dowse.ports import Embedder, Reporter
 
 KEY_VARIABLE = "DOWSE_EMBEDDER_API_KEY"
+_HASH_MODEL = re.compile(r"hash-\d+")  # as an index names it
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -33,13 +34,13 @@ def open_embedder(
 ) -> Embedder | None:
     """The embedder that `spec` names; None for `none`.
 
-    `hash` or `hash:DIM`; a registry name or its hub id; the path of a folder; a hub id `org/name`; or
+    `hash`, `hash:DIM` or `hash-DIM`; a registry name or its hub id; the path of a folder; a hub id `org/name`; or
     `https://host/v1#model` for an OpenAI-compatible endpoint, whose key may also stand in DOWSE_EMBEDDER_API_KEY.
     """
     spec = spec.strip()
     if spec in ("", "none"):
         return None
-    if spec == "hash" or spec.startswith("hash:"):
+    if spec == "hash" or spec.startswith("hash:") or _HASH_MODEL.fullmatch(spec):
         return _open_hash(spec)
     if spec.startswith(("http://", "https://")):
         return _open_http(spec, api_key or os.environ.get(KEY_VARIABLE))
@@ -120,7 +121,7 @@ def _pull_hub(hub_id: str, models_folder: Path, progress: Reporter | None) -> Pa
 def _open_hash(spec: str) -> Embedder:
     from dowse.models.embed_hash import DIMENSION, HashEmbedder
 
-    number = spec.partition(":")[2]
+    number = spec[len("hash:") :]
     if number and not number.isdecimal():
         raise BadRequestError(f"{spec!r} has no whole number of dimensions; try 'hash:256'")
     return HashEmbedder(int(number) if number else DIMENSION)

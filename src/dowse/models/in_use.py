@@ -10,6 +10,7 @@ from dowse.ports import Embedder, Reporter
 
 AUTO = "auto"
 NONE = "none"
+SPEC = "embedder of "  # + a model's name: the fact by which an index remembers how to open it
 
 
 class Models:

@@ -24,6 +24,7 @@ from dowse.filters import (
 )
 from dowse.persist.arrays import PartReader, PartWriter
 from dowse.persist.database import Database
+from dowse.persist.sqlite_rows import batches, marks
 from dowse.types import Chunk
 
 Mask = NDArray[np.bool_]
@@ -48,7 +49,8 @@ class ColumnWriter:
     def __init__(self, part: PartWriter, database: Database) -> None:
         self._part = part
         self._database = database
-        self._codes: dict[str, dict[str, int]] = {}
+        self._codes: dict[str, dict[str, int]] = {}  # what was asked for so far
+        self._last: dict[str, int] = {}  # the highest code of a field
 
     def append(self, chunks: Sequence[Chunk], rows_before: int) -> list[list[str]]:
         """Write the columns; return, for each chunk, the tags by which words can be filtered."""
@@ -75,18 +77,27 @@ class ColumnWriter:
         """Codes for all values, the new ones committed."""
         new: list[tuple[str, str, int]] = []
         for field, wanted in values.items():
-            known = self._codes.get(field)
-            if known is None:
-                rows = self._database.query("SELECT value, code FROM dictionary WHERE field = ?", [field])
-                known = self._codes[field] = dict(rows)
-            for value in wanted:
+            known = self._codes.setdefault(field, {})
+            unseen = [value for value in dict.fromkeys(wanted) if value not in known]
+            # Only these are asked for: the paths of a hundred thousand files, for one that changed, would be too many.
+            for part in batches(unseen):
+                sql = f"SELECT value, code FROM dictionary WHERE field = ? AND value IN ({marks(part)})"
+                known.update(self._database.query(sql, [field, *part]))
+            for value in unseen:
                 if value not in known:
-                    known[value] = len(known) + 1
+                    known[value] = self._next_code(field)
                     new.append((field, value, known[value]))
         if new:
             with self._database.transaction() as connection:
                 connection.executemany("INSERT INTO dictionary VALUES (?, ?, ?)", new)
         return self._codes
+
+    def _next_code(self, field: str) -> int:
+        if field not in self._last:
+            rows = self._database.query("SELECT MAX(code) FROM dictionary WHERE field = ?", [field])
+            self._last[field] = rows[0][0] or 0
+        self._last[field] += 1
+        return self._last[field]
 
 
 def tag(field: str, code: int) -> str:

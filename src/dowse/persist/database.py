@@ -16,14 +16,13 @@ from zlib import crc32
 import msgspec
 
 from dowse.errors import CorruptIndexError, StorageError, UnavailableError
-from dowse.identity import id_number, number_id
+from dowse.persist import links, services
 from dowse.persist.arrays import storing, sync_folder
 from dowse.persist.manifest import SCHEMA_VERSION, check_version
+from dowse.persist.sqlite_rows import batches, id_row, marks, row_id
 from dowse.types import Chunk, ChunkId, Document, DocumentInfo, Edge, Source
 
-_SIGN = 1 << 63  # SQLite's integers are signed: an id is stored minus 2^63 where it is larger
 _BUSY_S = 30.0
-_IN_LIMIT = 500  # parameters per statement; chosen below SQLite's old limit of 999
 _encode = msgspec.json.Encoder().encode
 _chunk_decoder = msgspec.json.Decoder(Chunk)
 _decode_meta = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
@@ -137,23 +136,31 @@ class Database:
         with self.transaction() as connection:
             seq = _next_seq(connection)
             for document in documents:
+                was = links.before(connection, document.id)
                 _end(connection, document.id, seq)
                 _insert(connection, document, now)
+                links.settle(connection, was, document)
 
     def remove(self, document_ids: Collection[str]) -> int:
         with self.transaction() as connection:
             seq = _next_seq(connection)
-            return sum(_end(connection, each, seq) for each in document_ids)
+            return sum(_remove(connection, each, seq) for each in document_ids)
 
-    def documents(self, source: str | None = None) -> Iterable[DocumentInfo]:
+    def documents(self, source: str | None = None, under: str = "") -> Iterable[DocumentInfo]:
         where, parameters = ("", []) if source is None else (" WHERE source = ?", [source])
+        if under:  # a file, what is in a folder, what is in an archive: each a range of the index over paths
+            where += " AND (path = ? OR path > ? AND path < ? OR path > ? AND path < ?)"
+            parameters += [under, f"{under}/", f"{under}0", f"{under}!/", f"{under}!0"]
         rows = self.query(f"SELECT {_INFO} FROM documents{where} ORDER BY source, path", parameters)
         return [_info(row) for row in rows]
 
+    def paths(self, source: str) -> list[str]:
+        return [row[0] for row in self.query("SELECT path FROM documents WHERE source = ?", [source])]
+
     def documents_of(self, document_ids: Collection[str]) -> list[DocumentInfo]:
         found: list[DocumentInfo] = []
-        for part in batches(list(document_ids), _IN_LIMIT):
-            found += map(_info, self.query(f"SELECT {_INFO} FROM documents WHERE id IN ({_marks(part)})", part))
+        for part in batches(list(document_ids)):
+            found += map(_info, self.query(f"SELECT {_INFO} FROM documents WHERE id IN ({marks(part)})", part))
         return found
 
     def document(self, document_id: str) -> DocumentInfo | None:
@@ -162,23 +169,23 @@ class Database:
 
     def document_chunks(self, document_id: str) -> list[Chunk]:
         rows = self.query(
-            "SELECT body FROM chunks WHERE document = (SELECT number FROM documents WHERE id = ?) AND died IS NULL"
-            " ORDER BY key",
+            "SELECT body, connections FROM chunks"
+            " WHERE document = (SELECT number FROM documents WHERE id = ?) AND died IS NULL ORDER BY key",
             [document_id],
         )
-        return [_decode_chunk(row[0]) for row in rows]
+        return [_decode_chunk(*row) for row in rows]
 
     # --- chunks -------------------------------------------------------------------------------------
 
     def chunks(self, ids: Collection[ChunkId]) -> dict[ChunkId, Chunk]:
         """By id; a living row wins over a dead one that is still there."""
         found: dict[ChunkId, Chunk] = {}
-        wanted = [signed(id_number(each)) for each in ids]
-        for part in batches(wanted, _IN_LIMIT):
+        wanted = [id_row(each) for each in ids]
+        for part in batches(wanted):
             rows = self.query(
-                f"SELECT id, body FROM chunks WHERE id IN ({_marks(part)}) ORDER BY died IS NULL, key", part
+                f"SELECT id, body, connections FROM chunks WHERE id IN ({marks(part)}) ORDER BY died IS NULL, key", part
             )
-            found.update((number_id(unsigned(row[0])), _decode_chunk(row[1])) for row in rows)
+            found.update((row_id(row[0]), _decode_chunk(*row[1:])) for row in rows)
         return found
 
     def rows_after(self, key: int, limit: int) -> list[Row]:
@@ -193,8 +200,8 @@ class Database:
     def rows(self, keys: Sequence[int]) -> list[Row]:
         """Rows by key, in order of key; those that are gone are left out."""
         found: list[Row] = []
-        for part in batches(keys, _IN_LIMIT):
-            sql = f"SELECT key, id, content_hash, body FROM chunks WHERE key IN ({_marks(part)}) ORDER BY key"
+        for part in batches(keys):
+            sql = f"SELECT key, id, content_hash, body FROM chunks WHERE key IN ({marks(part)}) ORDER BY key"
             found += [_row(row) for row in self.query(sql, part)]
         return found
 
@@ -214,13 +221,13 @@ class Database:
     def edges(self, ids: Collection[ChunkId], *, incoming: bool) -> list[Edge]:
         found: list[Edge] = []
         end = "target" if incoming else "source"
-        for part in batches([signed(id_number(each)) for each in ids], _IN_LIMIT):
+        for part in batches([id_row(each) for each in ids]):
             rows = self.query(
                 "SELECT DISTINCT source, target, relation, weight, description FROM edges"
-                f" WHERE {end} IN ({_marks(part)})",
+                f" WHERE {end} IN ({marks(part)})",
                 part,
             )
-            found += [Edge(number_id(unsigned(r[0])), number_id(unsigned(r[1])), r[2], r[3], r[4]) for r in rows]
+            found += [Edge(row_id(r[0]), row_id(r[1]), r[2], r[3], r[4]) for r in rows]
         return found
 
 
@@ -283,24 +290,24 @@ def _insert(connection: sqlite3.Connection, document: Document, now: str) -> Non
         [document.id, document.source, document.path, document.title, document.content_hash, searchable,
          document.size_bytes, document.modified_ns, now, _encode(document.meta).decode()],
     )  # fmt: skip
-    number = cursor.lastrowid
+    number = cursor.lastrowid or 0
     connection.executemany(
         "INSERT INTO chunks (id, document, searchable, content_hash, crc, body) VALUES (?, ?, ?, ?, ?, ?)",
         [
-            (signed(id_number(chunk.id)), number, chunk.level == "chunk", bytes.fromhex(chunk.content_hash),
+            (id_row(chunk.id), number, chunk.level == "chunk", bytes.fromhex(chunk.content_hash),
              crc32(body := _encode(chunk)), body)
             for chunk in document.chunks
         ],
     )  # fmt: skip
-    connection.executemany(
-        "INSERT OR REPLACE INTO edges (source, target, relation, weight, description, document)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        [
-            (signed(id_number(edge.source_id)), signed(id_number(edge.target_id)), edge.relation, edge.weight,
-             edge.description, number)
-            for edge in document.edges
-        ],
-    )  # fmt: skip
+    links.tell(connection, document, number)
+    services.tell_facts(connection, document, number)
+
+
+def _remove(connection: sqlite3.Connection, document_id: str, seq: int) -> bool:
+    was = links.before(connection, document_id)
+    ended = _end(connection, document_id, seq)
+    links.settle(connection, was, None)
+    return ended
 
 
 def _end(connection: sqlite3.Connection, document_id: str, seq: int) -> bool:
@@ -313,40 +320,27 @@ def _end(connection: sqlite3.Connection, document_id: str, seq: int) -> bool:
         [seq, found[0]],
     )
     connection.execute("UPDATE chunks SET died = ? WHERE document = ? AND died IS NULL", [seq, found[0]])
-    connection.execute("DELETE FROM edges WHERE document = ?", found)
+    links.forget(connection, found[0])
+    services.forget_facts(connection, found[0])
     connection.execute("DELETE FROM documents WHERE number = ?", found)
     return True
 
 
 def _info(row: Sequence[Any]) -> DocumentInfo:
-    plain = dict(zip(_INFO.split(", "), row, strict=True))
-    plain |= {"indexed_at": datetime.fromisoformat(plain["indexed_at"]), "meta": _decode_meta(plain["meta"])}
-    return DocumentInfo(**plain)
+    """There may be a million of them: by position, and without decoding what is mostly empty."""
+    meta = () if row[9] == "[]" else _decode_meta(row[9])
+    return DocumentInfo(*row[:8], datetime.fromisoformat(row[8]), meta)  # type: ignore[call-arg]  # eight and two are ten
 
 
 def _row(row: Sequence[Any]) -> Row:
-    return Row(row[0], number_id(unsigned(row[1])), row[2].hex(), _decode_chunk(row[3]))
+    return Row(row[0], row_id(row[1]), row[2].hex(), _decode_chunk(row[3]))
 
 
-def _decode_chunk(body: bytes) -> Chunk:
+def _decode_chunk(body: bytes, connections: int | None = None) -> Chunk:
     try:
-        return _chunk_decoder.decode(body)
+        chunk = _chunk_decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as err:
         raise CorruptIndexError(f"a stored chunk cannot be read ({err}); run `dowse doctor --verify`") from err
-
-
-def signed(number: int) -> int:
-    return number - 2 * _SIGN if number >= _SIGN else number
-
-
-def unsigned(number: int) -> int:
-    return number + 2 * _SIGN if number < 0 else number
-
-
-def batches(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(values), size):
-        yield values[start : start + size]
-
-
-def _marks(values: Sequence[Any]) -> str:
-    return ",".join("?" * len(values))
+    if connections is not None:
+        object.__setattr__(chunk, "connection_count", connections)  # no one else has it yet: cheaper than a copy
+    return chunk

@@ -6,17 +6,21 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from dowse.errors import BadRequestError, BusyError, CorruptIndexError, NoIndexError
 from dowse.persist.arrays import replace_file, storing
 from dowse.persist.database import Database, create_database
 from dowse.persist.embeddings import Embeddings
 from dowse.persist.generation import Generation, Stamp, current
+from dowse.persist.kernel import NUMPY, Kernel
 from dowse.persist.lock import WriterLock
 from dowse.persist.manifest import DATABASE, DERIVED, LOCK
 from dowse.persist.snapshot import Snapshot
-from dowse.persist.writer import EmbeddedWriter
 from dowse.types import DocumentInfo, Source
+
+if TYPE_CHECKING:
+    from dowse.persist.writer import EmbeddedWriter
 
 _CREATE_WAIT_S = 30.0  # another process is making the same index, which takes milliseconds; chosen
 _RETRIES = 5  # a reader meets a publication in the making; each try takes the newer one
@@ -25,10 +29,11 @@ _RETRIES = 5  # a reader meets a publication in the making; each try takes the n
 class EmbeddedStore:
     """Opened by any number of processes; written by one at a time."""
 
-    def __init__(self, folder: Path, *, read_only: bool = False, create: bool = True) -> None:
+    def __init__(self, folder: Path, *, read_only: bool = False, create: bool = True, kernel: Kernel = NUMPY) -> None:
         self.folder = folder
         self._derived = folder / DERIVED
         self._read_only = read_only
+        self._kernel = kernel
         if not (folder / DATABASE).exists():
             if read_only or not create:
                 raise NoIndexError(f"there is no index at {folder}; run `dowse index PATH` to make one")
@@ -57,6 +62,8 @@ class EmbeddedStore:
     def writer(self, *, wait_s: float = 0.0) -> EmbeddedWriter:
         if self._read_only:
             raise BadRequestError(f"{self.folder} was opened read-only; open it without read_only to write")
+        from dowse.persist.writer import EmbeddedWriter  # a search does not write
+
         lock = WriterLock(self.folder / LOCK, wait_s)
         try:
             return EmbeddedWriter(self._derived, self.database, lock, self.reader)
@@ -67,8 +74,11 @@ class EmbeddedStore:
     def sources(self) -> Sequence[Source]:
         return self.database.sources()
 
-    def documents(self, source: str | None = None) -> Iterable[DocumentInfo]:
-        return self.database.documents(source)
+    def documents(self, source: str | None = None, under: str = "") -> Iterable[DocumentInfo]:
+        return self.database.documents(source, under)
+
+    def paths(self, source: str) -> Sequence[str]:
+        return self.database.paths(source)
 
     def close(self) -> None:
         self._snapshot = None
@@ -88,7 +98,7 @@ class EmbeddedStore:
             stamp = place.stamp()
             try:
                 model = next((m for m in Embeddings(self.database).models() if m.number == place.model), None)
-                snapshot = Snapshot(place, model, self.database)
+                snapshot = Snapshot(place, model, self.database, self._kernel)
                 newer = self._place()
                 # A compaction forgets tombstones once its generation serves: without them the dead would rise.
                 if newer.number == place.number:

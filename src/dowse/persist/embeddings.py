@@ -9,7 +9,8 @@ from zlib import crc32
 
 import numpy as np
 
-from dowse.persist.database import Database, batches
+from dowse.persist.database import Database
+from dowse.persist.sqlite_rows import batches
 
 if TYPE_CHECKING:
     from dowse.ports import Matrix, Vector

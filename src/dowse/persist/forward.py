@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.bm25 import K1, B
+from dowse.persist.kernel import Kernel, Postings, Wanted, entries
 from dowse.text import Terms
 from dowse.types import Leg
 
@@ -110,12 +110,15 @@ def _count_terms(
 class ForwardReader:
     """Exact BM25 of any chunks, in all legs at once."""
 
-    def __init__(self, part: PartReader) -> None:
-        self._terms = part.array("terms", "<u4")
-        self._counts = part.array("counts", "<u2")
-        ends = part.array("ends", "<i8")
-        self._starts = np.concatenate([np.zeros(1, np.int64), ends])
-        self.lengths = part.array("lengths", "<u4", len(WORD_LEGS))
+    def __init__(self, part: PartReader, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._postings = Postings(
+            part.array("terms", "<u4"),
+            part.array("counts", "<u2"),
+            part.array("ends", "<i8"),
+            part.array("lengths", "<u4", len(WORD_LEGS)),
+        )
+        self.lengths = self._postings.lengths
 
     def score(
         self, slots: Slots, weights: Mapping[Leg, Mapping[str, float]], mean_lengths: Mapping[Leg, float]
@@ -129,39 +132,20 @@ class ForwardReader:
         )
         if not query or not len(slots):
             return {leg: np.zeros(len(slots)) for leg in legs}
-        wanted = np.array([row[0] for row in query], np.uint32)
-        leg_of = np.array([row[1] for row in query])
-        weight_of = np.array([row[2] for row in query])
-
-        position, ends = self._entries(slots)
-        terms = self._terms[position]
-        # kind="sort" on a short list of wanted values is one vectorised comparison per value, no sort.
-        hits = np.flatnonzero(np.isin(terms, wanted, kind="sort"))
-        which = np.searchsorted(wanted, terms[hits])
-        row = np.searchsorted(ends, hits, side="right")
-
-        frequency = self._counts[position[hits]].astype(np.float64)
-        columns = [WORD_LEGS.index(leg) for leg in legs]
-        means = np.array([mean_lengths[leg] for leg in legs])
-        norm = K1 * (1 - B + B * self.lengths[slots][:, columns] / means)
-        of_leg = leg_of[which]
-        part = weight_of[which] * frequency / (frequency + norm[row, of_leg])
-        sums = np.bincount(of_leg * len(slots) + row, part, len(legs) * len(slots)).reshape(len(legs), len(slots))
-        return dict(zip(legs, sums, strict=True))
+        hashes, numbers, values = zip(*query, strict=True)
+        wanted = Wanted(
+            np.array(hashes, np.uint32),
+            np.array(numbers, np.int64),
+            np.array(values, np.float64),
+            np.array([WORD_LEGS.index(leg) for leg in legs], np.int64),
+            np.array([mean_lengths[leg] for leg in legs], np.float64),
+        )
+        return dict(zip(legs, self._kernel.bm25(slots, self._postings, wanted), strict=True))
 
     def terms_of(self, slots: Slots) -> NDArray[np.uint32]:
         """All entries of the chunks, one chunk after the other."""
-        found: NDArray[np.uint32] = self._terms[self._entries(slots)[0]]
+        found: NDArray[np.uint32] = self._postings.terms[entries(slots, self._postings.ends)[0]]
         return found
-
-    def _entries(self, slots: Slots) -> tuple[Slots, Slots]:
-        """Positions of all entries of the chunks, and where each chunk's end among them."""
-        starts = self._starts[slots]
-        sizes = self._starts[slots + 1] - starts
-        ends = np.cumsum(sizes)
-        position = np.repeat(starts - (ends - sizes), sizes)
-        position += np.arange(len(position))
-        return position, ends
 
 
 class DeadTerms:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dowse.errors import SchemaVersionError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 DATABASE = "dowse.db"
 LOCK = "write.lock"
 DERIVED = "derived"

@@ -6,18 +6,33 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 
 import numpy as np
 
 from dowse.errors import ModelMismatchError
 from dowse.filters import Filter, check, matches
 from dowse.identity import embedded_text, id_number, number_id, searchable_text
+from dowse.names import names_of
 from dowse.persist.bm25 import attainable, query_weights, term_score
+from dowse.persist.links import STRUCTURAL, edge_order, folded, name_order
 from dowse.persist.services import checked
 from dowse.persist.vectors import check_vectors
 from dowse.ports import Found, Ids, Mask, Matrix, Pending, StoreStats, Values, Vector
 from dowse.text import Tokenizer
-from dowse.types import Chunk, ChunkId, Document, DocumentInfo, Edge, Leg, Service, ServiceEdge, Source
+from dowse.types import (
+    Chunk,
+    ChunkId,
+    Document,
+    DocumentInfo,
+    Edge,
+    Leg,
+    Name,
+    Service,
+    ServiceEdge,
+    ServiceFact,
+    Source,
+)
 
 
 @dataclass(frozen=True)
@@ -29,6 +44,7 @@ class _Words:
 
 
 _Documents = dict[str, tuple[Document, DocumentInfo]]
+_Made = dict[tuple[ChunkId, ChunkId, str], tuple[Edge, str]]  # ends and relation → the edge and who made it
 
 
 @dataclass
@@ -36,7 +52,11 @@ class _State:
     documents: _Documents = field(default_factory=dict)
     vectors: dict[str, Vector] = field(default_factory=dict)  # by content hash
     services: tuple[Service, ...] = ()
+    services_due: bool = False
     service_edges: tuple[ServiceEdge, ...] = ()
+    edges: dict[str, _Made] = field(default_factory=dict)  # by document
+    linked: set[tuple[str, str]] = field(default_factory=set)  # document and maker
+    renamed: set[tuple[str, str]] = field(default_factory=set)
     model: str | None = None
     dimension: int | None = None
 
@@ -46,6 +66,7 @@ class MemoryStore:
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._now = now
+        self._facts: dict[str, str] = {}
         self._sources: dict[str, Source] = {}
         self._written = _State()
         self._reader = MemoryReader(_State(), Tokenizer())
@@ -59,8 +80,18 @@ class MemoryStore:
     def sources(self) -> Sequence[Source]:
         return sorted(self._sources.values(), key=lambda source: source.name)
 
-    def documents(self, source: str | None = None) -> Iterable[DocumentInfo]:
-        return [info for _, info in self._written.documents.values() if source in (None, info.source)]
+    def fact(self, key: str) -> str | None:
+        return self._facts.get(key)
+
+    def set_fact(self, key: str, value: str) -> None:
+        self._facts[key] = value
+
+    def documents(self, source: str | None = None, under: str = "") -> Iterable[DocumentInfo]:
+        found = [info for _, info in self._written.documents.values() if source in (None, info.source)]
+        return [each for each in found if not under or (each.path + "/").startswith((f"{under}/", f"{under}!/"))]
+
+    def paths(self, source: str) -> Sequence[str]:
+        return [info.path for info in self.documents(source)]
 
     def close(self) -> None:
         self.publish()
@@ -73,13 +104,58 @@ class MemoryStore:
 
     def put(self, documents: Sequence[Document]) -> None:
         for document in documents:
-            self._written.documents[document.id] = (document, document_info(document, self._now()))
+            self._change(document.id, document)
 
     def remove(self, document_ids: Collection[str]) -> int:
-        return sum(self._written.documents.pop(each, None) is not None for each in document_ids)
+        return sum(self._change(each, None) for each in document_ids)
+
+    def _change(self, document_id: str, new: Document | None) -> bool:
+        """Put a document in the place of the old one, or nothing. Whether there was an old one."""
+        state = self._written
+        old = state.documents.pop(document_id, (None, None))[0]
+        state.edges.pop(document_id, None)
+        state.linked = {each for each in state.linked if each[0] != document_id}
+        if new:
+            state.documents[new.id] = (new, document_info(new, self._now()))
+            state.edges[new.id] = _with({}, new.edges, "")
+        names = [{(name.kind, name.name) for name in names_of(each)} if each else set() for each in (old, new)]
+        state.renamed |= names[0] ^ names[1]
+        kept = {chunk.id for chunk in new.chunks} if new else set()
+        lost = {chunk.id for chunk in old.chunks} - kept if old else set()
+        torn = {each for each, made in state.edges.items() if any(target in lost for _, target, _ in made)}
+        state.linked = {each for each in state.linked if each[0] not in torn}
+        state.services_due |= any(each.facts for each in (old, new) if each)
+        return old is not None
+
+    def put_edges(self, maker: str, edges: Mapping[str, Sequence[Edge]]) -> None:
+        state = self._written
+        for document_id, own in edges.items():
+            if document_id in state.documents:
+                others = {key: made for key, made in state.edges[document_id].items() if made[1] != maker}
+                state.edges[document_id] = _with(others, own, maker)
+                state.linked.add((document_id, maker))
+        self._show(self._reader.documents)
+
+    def unlinked(self, maker: str) -> Sequence[str]:
+        return [each for each in self._written.documents if (each, maker) not in self._written.linked]
+
+    def renamed(self) -> Sequence[tuple[str, str]]:
+        return sorted(self._written.renamed)
+
+    def relink(self, maker: str, document_ids: Collection[str]) -> None:
+        self._written.linked -= {(each, maker) for each in document_ids}
+        self._written.renamed = set()
 
     def put_services(self, services: Sequence[Service], edges: Sequence[ServiceEdge]) -> None:
-        self._written.services, self._written.service_edges = checked(services, edges)
+        nodes, links = checked(services, edges)
+        was, now = ({each.name for each in all_} for all_ in (self._written.services, nodes))
+        self._written.renamed |= {("service", name) for name in was ^ now}
+        self._written.services, self._written.service_edges = nodes, links
+        self._written.services_due = False
+
+    def service_facts(self) -> Sequence[ServiceFact] | None:
+        found = [fact for document, _ in self._written.documents.values() for fact in document.facts]
+        return found if self._written.services_due else None
 
     def publish(self) -> None:
         self._show(dict(self._written.documents))
@@ -114,7 +190,9 @@ class MemoryStore:
 
     def _show(self, documents: _Documents) -> None:
         """A new moment: these documents, and all vectors there are."""
-        moment = replace(self._written, documents=documents, vectors=dict(self._written.vectors))
+        moment = replace(
+            self._written, documents=documents, vectors=dict(self._written.vectors), edges=dict(self._written.edges)
+        )
         self._reader = MemoryReader(moment, self._reader.tokenizer)
 
 
@@ -171,21 +249,27 @@ class MemoryReader:
         return np.array(rows, np.float32).reshape(len(found), dimension), exist
 
     def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:
-        return {each: self.chunks[each] for each in ids if each in self.chunks}
+        return {each: self._counted(self.chunks[each]) for each in ids if each in self.chunks}
 
     def neighbours(self, ids: Collection[ChunkId], *, incoming: bool = False) -> Sequence[Edge]:
         wanted = set(ids)
-        edges = {
-            edge
-            for document, _ in self._state.documents.values()
-            for edge in document.edges
-            if (edge.target_id if incoming else edge.source_id) in wanted
-        }
+        edges = {edge for edge in self._edges if (edge.target_id if incoming else edge.source_id) in wanted}
         return sorted(edges, key=edge_order)
+
+    def named(self, kind: str, names: Collection[str]) -> Sequence[Name]:
+        wanted = {folded(each) for each in names}
+        return [each for each in self._names if each.kind == kind and folded(each.name) in wanted]
+
+    def names_from(self, kind: str, prefix: str, limit: int) -> Sequence[Name]:
+        found = [each for each in self._names if each.kind == kind and folded(each.name).startswith(folded(prefix))]
+        return found[:limit]
 
     def passing(self, ids: Ids, where: Filter) -> Mask:
         passing = {each.id for each in self._passing(where)}
         return np.array([number_id(int(each)) in passing for each in ids], np.bool_)
+
+    def embedded(self, where: Filter) -> int:
+        return sum(each.content_hash in self._state.vectors for each in self._passing(where))
 
     def attainable_words(self, terms: Mapping[Leg, Sequence[str]]) -> Mapping[Leg, float]:
         return {leg: attainable(of_leg, len(self.searchable), self._frequency(leg)) for leg, of_leg in terms.items()}
@@ -205,7 +289,29 @@ class MemoryReader:
 
     def document_chunks(self, document_id: str) -> Sequence[Chunk]:
         found = self._state.documents.get(document_id)
-        return found[0].chunks if found else ()
+        return tuple(map(self._counted, found[0].chunks)) if found else ()
+
+    @cached_property
+    def _edges(self) -> list[Edge]:
+        return [edge for each in self.documents for edge, _ in self._state.edges.get(each, {}).values()]
+
+    @cached_property
+    def _names(self) -> list[Name]:
+        return sorted((name for each, _ in self.documents.values() for name in names_of(each)), key=name_order)
+
+    @cached_property
+    def _ties(self) -> dict[ChunkId, set[ChunkId]]:
+        """By chunk, the others that edges tie it to."""
+        ties: dict[ChunkId, set[ChunkId]] = {}
+        for edge in self._edges:
+            if edge.relation not in STRUCTURAL and edge.source_id != edge.target_id:
+                ties.setdefault(edge.source_id, set()).add(edge.target_id)
+                ties.setdefault(edge.target_id, set()).add(edge.source_id)
+        return ties
+
+    def _counted(self, chunk: Chunk) -> Chunk:
+        ties = self._ties.get(chunk.id)
+        return replace(chunk, connection_count=len(ties)) if ties else chunk
 
     def _passing(self, where: Filter) -> list[Chunk]:
         check(where)
@@ -248,8 +354,10 @@ def document_info(document: Document, now: datetime) -> DocumentInfo:
     )
 
 
-def edge_order(edge: Edge) -> tuple[float, str, str, str]:
-    return (-edge.weight, edge.source_id, edge.target_id, edge.relation)
+def _with(made: _Made, edges: Iterable[Edge], maker: str) -> _Made:
+    """Of two edges that say the same, the first stays."""
+    new = {(edge.source_id, edge.target_id, edge.relation): (edge, maker) for edge in reversed(list(edges))}
+    return new | made
 
 
 def _best(rows: list[tuple[int, float]], k: int) -> Found:

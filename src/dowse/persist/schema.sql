@@ -34,7 +34,8 @@ CREATE TABLE chunks (
     content_hash BLOB NOT NULL,
     died         INTEGER,                            -- the change that ended it
     crc          INTEGER NOT NULL,                   -- of body
-    body         BLOB NOT NULL                       -- the whole chunk as JSON
+    body         BLOB NOT NULL,                      -- the whole chunk as JSON
+    connections  INTEGER                             -- chunks that edges tie it to; NULL where the body knows
 );
 CREATE INDEX chunks_by_id ON chunks (id);
 CREATE INDEX chunks_by_document ON chunks (document);
@@ -54,10 +55,35 @@ CREATE TABLE edges (
     document    INTEGER NOT NULL,
     weight      REAL NOT NULL,
     description TEXT NOT NULL,
+    maker       TEXT NOT NULL,                       -- "" for the reader, else who linked it
     PRIMARY KEY (source, target, relation, document)
 ) WITHOUT ROWID;
 CREATE INDEX edges_by_target ON edges (target);
 CREATE INDEX edges_by_document ON edges (document);
+
+-- What chunks are known by, so that other documents can be linked to them.
+CREATE TABLE names (
+    kind     TEXT NOT NULL,
+    name     TEXT NOT NULL,
+    chunk    INTEGER NOT NULL,
+    document INTEGER NOT NULL
+);
+CREATE INDEX names_by_name ON names (kind, name COLLATE NOCASE);
+CREATE INDEX names_by_document ON names (document);
+
+-- Names that came or went, until the linker has seen to those who speak of them.
+CREATE TABLE renamed (
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
+
+-- Which documents a maker of edges has done.
+CREATE TABLE linked (
+    document INTEGER NOT NULL,
+    maker    TEXT NOT NULL,
+    PRIMARY KEY (document, maker)
+) WITHOUT ROWID;
 
 -- Distinct values of the filterable fields; derived rows hold the codes.
 CREATE TABLE dictionary (
@@ -93,6 +119,12 @@ CREATE TABLE judgments (
     judged_at  TEXT NOT NULL,
     PRIMARY KEY (query, target)
 ) WITHOUT ROWID;
+
+-- What the chunks of a document say of services: the graph is made from all of it when some of it changed.
+CREATE TABLE service_facts (
+    document INTEGER PRIMARY KEY,
+    body     BLOB NOT NULL                           -- the facts as JSON
+);
 
 -- The service graph, replaced as a whole when the sources are linked.
 CREATE TABLE services (

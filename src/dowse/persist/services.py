@@ -1,20 +1,29 @@
-"""The service graph: services and their edges go in as a whole, and come out sorted."""
+"""The service graph: services and their edges go in as a whole, and come out sorted.
+
+What documents say of services is kept beside it, so that a changed file makes the graph anew without a look at others.
+"""
 
 from __future__ import annotations
 
+import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from dowse.errors import BadRequestError, CorruptIndexError
-from dowse.persist.database import Database
-from dowse.types import Service, ServiceEdge
+from dowse.types import Document, Service, ServiceEdge, ServiceFact
+
+if TYPE_CHECKING:
+    from dowse.persist.database import Database
 
 _encode = msgspec.json.Encoder().encode
 _decode_service = msgspec.json.Decoder(Service).decode
 _decode_edge = msgspec.json.Decoder(ServiceEdge).decode
+_decode_facts = msgspec.json.Decoder(tuple[ServiceFact, ...]).decode
+_DUE = "services_due"  # facts came or went since the graph was last put
 
 
 def checked(
@@ -46,13 +55,39 @@ def _merged(first: ServiceEdge, second: ServiceEdge) -> ServiceEdge:
 def replace_graph(database: Database, services: Sequence[Service], edges: Sequence[ServiceEdge]) -> None:
     nodes, links = checked(services, edges)
     with database.transaction() as connection:
+        was = {name for (name,) in connection.execute("SELECT name FROM services")}
+        changed = [("service", name) for name in was ^ {each.name for each in nodes}]
+        connection.executemany("INSERT OR IGNORE INTO renamed VALUES (?, ?)", changed)
         connection.execute("DELETE FROM services")
         connection.execute("DELETE FROM service_edges")
+        connection.execute("DELETE FROM meta WHERE key = ?", [_DUE])
         connection.executemany("INSERT INTO services VALUES (?, ?)", [(each.name, _encode(each)) for each in nodes])
         connection.executemany(
             "INSERT INTO service_edges VALUES (?, ?, ?, ?)",
             [(each.source, each.target, each.type, _encode(each)) for each in links],
         )
+
+
+def tell_facts(connection: sqlite3.Connection, document: Document, number: int) -> None:
+    if document.facts:
+        connection.execute("INSERT INTO service_facts VALUES (?, ?)", [number, _encode(document.facts)])
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", [_DUE])
+
+
+def forget_facts(connection: sqlite3.Connection, number: int) -> None:
+    if connection.execute("DELETE FROM service_facts WHERE document = ?", [number]).rowcount:
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", [_DUE])
+
+
+def read_facts(database: Database) -> list[ServiceFact] | None:
+    """None when the graph was made from them already."""
+    if database.fact(_DUE) is None:
+        return None
+    rows = database.query("SELECT body FROM service_facts ORDER BY document")
+    try:
+        return [fact for (body,) in rows for fact in _decode_facts(body)]
+    except msgspec.DecodeError as err:
+        raise _damaged(err) from err
 
 
 def read_services(database: Database) -> list[Service]:

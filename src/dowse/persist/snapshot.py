@@ -13,19 +13,20 @@ from numpy.typing import NDArray
 
 from dowse.errors import CorruptIndexError
 from dowse.filters import Filter, check
-from dowse.persist import services
+from dowse.persist import links, services
 from dowse.persist.arrays import PartReader, read_state
 from dowse.persist.bm25 import attainable, query_weights
 from dowse.persist.columns import ColumnReader, tag
-from dowse.persist.database import Database, batches, signed, unsigned
+from dowse.persist.database import Database
 from dowse.persist.embeddings import Model
 from dowse.persist.forward import WORD_LEGS, DeadTerms, ForwardReader, Slots
 from dowse.persist.generation import Generation
-from dowse.persist.memory import edge_order
+from dowse.persist.kernel import NUMPY, Kernel
+from dowse.persist.sqlite_rows import batches, signed, unsigned
 from dowse.persist.vectors import VectorReader
 from dowse.persist.words import WordsReader
 from dowse.ports import Found, Ids, Mask, Matrix, StoreStats, Values, Vector
-from dowse.types import Chunk, ChunkId, DocumentInfo, Edge, Leg, Service, ServiceEdge
+from dowse.types import Chunk, ChunkId, DocumentInfo, Edge, Leg, Name, Service, ServiceEdge
 
 _FORWARD_ROWS = 2000  # so few passing chunks are scored one and all: exact, and cheaper than asking tantivy; chosen
 _PUSHED_CODES = 64  # a clause with more values than this is left to the mask; chosen
@@ -40,12 +41,13 @@ class _Selection:
     mask: Mask
     count: int
     vectors: Slots | None  # None: all of them
+    few: Slots | None = None  # the slots themselves, where there are few
 
 
 class Snapshot:
     """Immutable but for memories; shared between threads."""
 
-    def __init__(self, place: Generation, model: Model | None, database: Database) -> None:
+    def __init__(self, place: Generation, model: Model | None, database: Database, kernel: Kernel = NUMPY) -> None:
         self.place = place
         self.model = model
         self._database = database
@@ -56,20 +58,22 @@ class Snapshot:
         self.rows = part.state.rows
         self._ids: Ids = part.array("ids", "<u8")
         self.keys: Slots = part.array("keys", "<i8")
-        self._forward = ForwardReader(part)
+        self._forward = ForwardReader(part, kernel)
         self._columns = ColumnReader(part, database)
         self._words = WordsReader(place.words)
         if self._words.rows < self.rows:
             raise CorruptIndexError(f"{place.words} has lost chunks; run `dowse rebuild`")
         self._vectors = None
         if model and vector_state:
-            self._vectors = VectorReader(PartReader(place.vectors(model.number), vector_state), model.dimension)
+            self._vectors = VectorReader(PartReader(place.vectors(model.number), vector_state), model.dimension, kernel)
         self.dead = self._slots_of_keys(np.array(database.tombstones(self.seq), np.int64))
         self.alive = np.ones(self.rows, np.bool_)
         self.alive[self.dead] = False
         self.living = int(self.alive.sum())
         self._documents = int(part.state.facts.get("documents", 0))
         self._known: dict[int, int] = {}
+        self._frequencies: dict[tuple[Leg, str], int] = {}
+        self._last_slots: tuple[Ids | None, Slots] = (None, np.empty(0, np.int64))
         self._selections: dict[Filter, _Selection] = {}
         self._term_weights: dict[tuple[Leg, tuple[str, ...]], dict[str, float]] = {}
         self._lock = Lock()
@@ -92,13 +96,14 @@ class Snapshot:
         weights = self._weights({leg: terms})
         if not chosen.count or not weights[leg] or k <= 0:
             return _nothing()
-        if where and chosen.count <= _FORWARD_ROWS:
-            slots = np.flatnonzero(chosen.mask)
+        if chosen.few is not None:
+            slots = chosen.few
         else:
             said = Counter(term for term in terms if term in weights[leg])
             slots = self._candidates(leg, said, k, where, chosen)
         scores = self._forward.score(slots, weights, self._mean_lengths)[leg]
-        return self._found(slots[scores > 0], scores[scores > 0], k)
+        hits = np.flatnonzero(scores > 0)
+        return self._found(slots[hits], scores[hits], k)
 
     def search_vectors(self, vector: Vector, k: int, where: Filter) -> Found:
         chosen = self._selection(where)
@@ -133,13 +138,22 @@ class Snapshot:
         slots, mask = self._slots(ids), self._selection(where).mask
         return (slots >= 0) & mask[np.maximum(slots, 0)] if self.rows else slots >= 0
 
+    def embedded(self, where: Filter) -> int:
+        return 0 if self._vectors is None else int(self._selection(where).mask[self._vectors.slots].sum())
+
     # --- rows of the truth --------------------------------------------------------------------------
 
     def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:
         return self._database.chunks(ids)
 
     def neighbours(self, ids: Collection[ChunkId], *, incoming: bool = False) -> Sequence[Edge]:
-        return sorted(self._database.edges(ids, incoming=incoming), key=edge_order)
+        return sorted(self._database.edges(ids, incoming=incoming), key=links.edge_order)
+
+    def named(self, kind: str, names: Collection[str]) -> Sequence[Name]:
+        return links.named(self._database, kind, names)
+
+    def names_from(self, kind: str, prefix: str, limit: int) -> Sequence[Name]:
+        return links.names_from(self._database, kind, prefix, limit)
 
     def services(self) -> Sequence[Service]:
         return services.read_services(self._database)
@@ -223,10 +237,20 @@ class Snapshot:
         return found
 
     def _frequency(self, leg: Leg) -> Callable[[str], int]:
+        """How many living chunks hold a term; remembered, because a question's terms are asked for three times."""
         dead = self._dead_terms.count(leg) if self._dead_terms else None
-        if dead is None:
-            return lambda term: self._words.frequency(leg, term)
-        return lambda term: max(self._words.frequency(leg, term) - dead(term), 0)
+        known = self._frequencies
+
+        def of_term(term: str) -> int:
+            found = known.get((leg, term))
+            if found is None:
+                found = max(self._words.frequency(leg, term) - (dead(term) if dead else 0), 0)
+                if len(known) >= _KNOWN_LIMIT:
+                    known.clear()
+                known[leg, term] = found
+            return found
+
+        return of_term
 
     def _candidates(self, leg: Leg, terms: Mapping[str, int], k: int, where: Filter, chosen: _Selection) -> Slots:
         """Slots that pass, from tantivy: asked for more until there are enough or no more."""
@@ -257,7 +281,8 @@ class Snapshot:
             count = int(mask.sum()) if where else self.living
             some = self._vectors is not None and count < self.rows
             rows = np.flatnonzero(mask[self._vectors.slots]) if self._vectors is not None and some else None
-            found = _Selection(mask, count, rows)
+            few = np.flatnonzero(mask) if where and count <= _FORWARD_ROWS else None
+            found = _Selection(mask, count, rows, few)
             with self._lock:
                 if len(self._selections) >= _SELECTIONS:
                     self._selections.clear()
@@ -282,12 +307,18 @@ class Snapshot:
         return np.where(slots >= 0, self._row_of_slot[np.maximum(slots, 0)], -1)
 
     def _slots(self, ids: Ids) -> Slots:
-        """By id, its living slot; −1 where there is none."""
+        """By id, its living slot; −1 where there is none. Fusion asks for the same ids twice in a row."""
+        last_ids, last = self._last_slots
+        if ids is last_ids:
+            return last
         numbers = ids.tolist()
-        unknown = [each for each in numbers if each not in self._known]
-        if unknown:
-            self._learn(unknown)
-        return np.array([self._known.get(each, -1) for each in numbers], np.int64)
+        found = list(map(self._known.get, numbers))
+        if None in found:
+            self._learn([each for each, slot in zip(numbers, found, strict=True) if slot is None])
+            found = [self._known.get(each, -1) for each in numbers]
+        slots = np.array(found, np.int64)
+        self._last_slots = (ids, slots)
+        return slots
 
     def _learn(self, numbers: list[int]) -> None:
         for part in batches([signed(each) for each in numbers], 500):

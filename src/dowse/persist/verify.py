@@ -17,8 +17,9 @@ from dowse.persist.embeddings import Embeddings
 from dowse.persist.forward import WORD_LEGS, hash_term
 from dowse.persist.snapshot import Snapshot
 from dowse.persist.words import WordsReader
+from dowse.reports import Check
 from dowse.text import Tokenizer
-from dowse.types import Check, Leg
+from dowse.types import Leg
 
 _REBUILD = "dowse rebuild"
 _BATCH = 1000

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from dowse.errors import CorruptIndexError, ModelMismatchError
-from dowse.identity import embedded_text, id_number, searchable_text
-from dowse.persist.arrays import PartReader, PartWriter, storing
-from dowse.persist.columns import ColumnWriter
+from dowse.identity import embedded_text
+from dowse.persist import links
+from dowse.persist.arrays import PartReader, PartWriter
 from dowse.persist.database import Database, Row
 from dowse.persist.embeddings import Embeddings, Model
-from dowse.persist.forward import ForwardWriter, Slots
+from dowse.persist.forward import Slots
 from dowse.persist.generation import Generation, current, following
 from dowse.persist.lock import WriterLock
-from dowse.persist.services import replace_graph
+from dowse.persist.row_parts import Parts
+from dowse.persist.services import read_facts, replace_graph
 from dowse.persist.snapshot import Snapshot
 from dowse.persist.vectors import VectorReader, VectorWriter, check_vectors
-from dowse.persist.words import WordsWriter
 from dowse.ports import Matrix, Pending
 from dowse.text import Tokenizer
-from dowse.types import Document, Service, ServiceEdge, Source
+from dowse.types import Document, Edge, Service, ServiceEdge, ServiceFact, Source
 
 _BATCH_ROWS = 1000
 _DEAD_SHARE = 0.2  # dead rows that are worth a compaction (design section 4)
 _DEAD_LEAST = 1000  # chosen: below this a compaction saves nothing worth having
-
-
-class _Intent(msgspec.Struct, frozen=True):
-    """Written before tantivy commits: what it will hold when the rows are published."""
-
-    seq: int
-    rows: int
 
 
 class EmbeddedWriter:
@@ -50,7 +42,7 @@ class EmbeddedWriter:
         self._tokenizer = Tokenizer()
         self._filling: Model | None = None
         self._waiting: dict[str, list[int]] = {}
-        self._parts: _Parts | None = None
+        self._parts: Parts | None = None
         self._catch_up()
 
     # --- the truth ----------------------------------------------------------------------------------
@@ -69,6 +61,21 @@ class EmbeddedWriter:
 
     def put_services(self, services: Sequence[Service], edges: Sequence[ServiceEdge]) -> None:
         replace_graph(self._database, services, edges)
+
+    def service_facts(self) -> Sequence[ServiceFact] | None:
+        return read_facts(self._database)
+
+    def put_edges(self, maker: str, edges: Mapping[str, Sequence[Edge]]) -> None:
+        links.put_edges(self._database, maker, edges)
+
+    def unlinked(self, maker: str) -> Sequence[str]:
+        return links.unlinked(self._database, maker)
+
+    def renamed(self) -> Sequence[tuple[str, str]]:
+        return links.renamed(self._database)
+
+    def relink(self, maker: str, document_ids: Collection[str]) -> None:
+        links.relink(self._database, maker, document_ids)
 
     # --- words --------------------------------------------------------------------------------------
 
@@ -101,7 +108,7 @@ class EmbeddedWriter:
         serving = self._serving_number()
         seq = self._database.seq()
         place = following(self._derived)
-        parts = _Parts(place, self._database)
+        parts = Parts(place, self._database)
         try:
             added = self._append_rows(parts, seq)
             for model in self._embeddings.models():
@@ -193,19 +200,19 @@ class EmbeddedWriter:
             if place is None:
                 self.compact()
                 return
-            self._parts = _Parts(place, self._database)
+            self._parts = Parts(place, self._database)
             self._parts.check(self._database.seq())
             self._reader()
             self.publish()
         except CorruptIndexError:
             self.compact()
 
-    def _open(self) -> _Parts:
+    def _open(self) -> Parts:
         if self._parts is None:
             place = current(self._derived)
             if place is None:
                 raise CorruptIndexError(f"{self._derived} has gone; run `dowse rebuild`")
-            self._parts = _Parts(place, self._database)
+            self._parts = Parts(place, self._database)
             self._parts.check(self._database.seq())
         return self._parts
 
@@ -214,7 +221,7 @@ class EmbeddedWriter:
             self._parts.close()
             self._parts = None
 
-    def _append_rows(self, parts: _Parts, seq: int) -> list[tuple[int, str]]:
+    def _append_rows(self, parts: Parts, seq: int) -> list[tuple[int, str]]:
         """Derive what the truth has beyond the parts, and publish it. The slots and hashes that were added."""
         added: list[tuple[int, str]] = []
         while rows := self._database.rows_after(parts.last_key, _BATCH_ROWS):
@@ -322,65 +329,3 @@ class EmbeddedWriter:
             writer.publish(self._database.seq())
         finally:
             part.close()
-
-
-class _Parts:
-    """The parts that hold one row a chunk, open for appending."""
-
-    def __init__(self, place: Generation, database: Database) -> None:
-        self._place = place
-        self._database = database
-        self.rows = PartWriter(place.rows)
-        self._forward = ForwardWriter(self.rows)
-        self._columns = ColumnWriter(self.rows, database)
-        self._words = WordsWriter(place.words)
-        self._count = self.rows.state.rows
-        self._ahead = 0  # chunks that tantivy has and the rows have not
-        keys = PartReader(place.rows, self.rows.state).array("keys", "<i8")
-        self.last_key = int(keys[-1]) if len(keys) else 0
-
-    def check(self, seq: int) -> None:
-        """tantivy and the rows agree, or differ by exactly one publication that was cut short."""
-        self._ahead = self._words.rows() - self._count
-        if self._ahead and not (self._ahead > 0 and self._intent() == _Intent(seq, self._count + self._ahead)):
-            raise CorruptIndexError(f"{self._place.words} and its rows disagree; run `dowse rebuild`")
-
-    def append(self, rows: Sequence[Row], tokenizer: Tokenizer) -> int:
-        """Derive chunks; return the slot of the first."""
-        first = self._count
-        terms = [tokenizer(searchable_text(row.chunk)) for row in rows]
-        self.rows.append("ids", np.array([id_number(row.id) for row in rows], "<u8"))
-        self.rows.append("keys", np.array([row.key for row in rows], "<i8"))
-        tags = self._columns.append([row.chunk for row in rows], first)
-        self._forward.append(terms)
-        skip = min(self._ahead, len(rows))
-        self._ahead -= skip
-        self._words.append(first + skip, terms[skip:], tags[skip:])
-        self._count += len(rows)
-        self.last_key = rows[-1].key
-        return first
-
-    def publish(self, seq: int) -> None:
-        """Words first: readers take what the rows' state says, and by then it is there."""
-        if self._count > self.rows.state.rows:
-            with storing(self._place.words):
-                (self._place.folder / "intent.json").write_bytes(msgspec.json.encode(_Intent(seq, self._count)))
-            self._words.commit()
-        elif not self.rows.state.files:
-            self._words.commit()
-        documents = self._database.query("SELECT count(*) FROM documents")[0][0]
-        self.rows.publish(self._count, seq, {"documents": documents})
-
-    def abandon(self) -> None:
-        self.rows.close()
-        self._words.abandon()
-
-    def close(self) -> None:
-        self.rows.close()
-        self._words.close()
-
-    def _intent(self) -> _Intent | None:
-        try:
-            return msgspec.json.decode((self._place.folder / "intent.json").read_bytes(), type=_Intent)
-        except (FileNotFoundError, msgspec.DecodeError):
-            return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isnan
 
@@ -34,7 +34,7 @@ class Freshness:
         if not any(self.ages(hit.found) for hit in slate.hits):
             return slate
         now = self.now()
-        return replace(slate, hits=ranked_hits(self.name, (self._row(hit, now) for hit in slate.hits)))
+        return slate.changed(hits=ranked_hits(self.name, (self._row(hit, now) for hit in slate.hits)))
 
     def ages(self, chunk: Chunk) -> bool:
         return chunk.timestamp is not None and chunk.corpus_type.startswith(self.family)
@@ -104,7 +104,7 @@ class CorpusBoost:
         matching = self.matching(slate.query.text)
         if not matching:
             return slate
-        return replace(slate, hits=ranked_hits(self.name, (self._row(hit, matching) for hit in slate.hits)))
+        return slate.changed(hits=ranked_hits(self.name, (self._row(hit, matching) for hit in slate.hits)))
 
     def matching(self, text: str) -> tuple[tuple[BoostRule, str], ...]:
         """The rules that a question sets off, with the word that did."""
@@ -138,7 +138,7 @@ class Threshold:
         kept = tuple(
             hit for hit in slate.hits if hit.value >= self.min_score and not self._too_unlike(hit, slate.fused)
         )
-        return replace(slate, hits=kept)
+        return slate.changed(hits=kept)
 
     def _too_unlike(self, hit: Hit, fused: Fused | None) -> bool:
         if self.min_similarity is None or fused is None or hit.row is None:

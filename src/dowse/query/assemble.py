@@ -7,28 +7,30 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from secrets import token_bytes
 
+from dowse.filters import Prefix
 from dowse.ports import LLM, Reranker, StoreReader
 from dowse.query.adjust import CorpusBoost, Freshness, Threshold
 from dowse.query.cache import CachedReranker, Caches
-from dowse.query.diversify import Diversify
+from dowse.query.company import Company
 from dowse.query.exact import ExactNames
 from dowse.query.fuse import Fuse, Method, MinMax, ReciprocalRank, ZScore
-from dowse.query.fuse_nested import FuseNested
 from dowse.query.graph import Graph, GraphSlots
+from dowse.query.hydrate import Hydrate
 from dowse.query.parents import AttachParents, ReplaceByParent
 from dowse.query.profiles import PROFILES, Link, Place, Profile
 from dowse.query.rerank import Rerank
 from dowse.query.rerank_heuristic import HeuristicReranker
-from dowse.query.rerank_llm import LLMReranker
-from dowse.query.rerank_score import ScoreReranker
 from dowse.query.result import coverage
-from dowse.query.slate import Stage
+from dowse.query.slate import Query, Stage
 from dowse.query.weights import Alpha, ByLeg
 from dowse.text import Tokenizer
 from dowse.types import Degradation, DocumentInfo
 
 NO_CROSS_ENCODER = "no cross-encoder is configured; set DOWSE_RERANKER to a hub id or folder"
 NO_LLM = "no LLM is configured; set DOWSE_LLM_BASE_URL and DOWSE_LLM_MODEL"
+
+
+_SETTLED = frozenset({"freshness", "boost", "exact", "parents"})  # stages that move few hits, and tell which
 
 
 def _now() -> datetime:
@@ -82,8 +84,11 @@ class Assembly:
         profile = self.profile
         share = coverage(self.reader.stats)
         weights = Alpha(profile.alpha, share) if profile.weights is None else ByLeg(profile.weights)
-        fuse = Fuse if profile.merge == "flat" else FuseNested
-        return fuse(self.reader, self.method(), weights)
+        if profile.merge == "flat":
+            return Fuse(self.reader, self.method(), weights)
+        from dowse.query.fuse_nested import FuseNested
+
+        return FuseNested(self.reader, self.method(), weights)
 
     def method(self) -> Method:
         profile = self.profile
@@ -93,6 +98,20 @@ class Assembly:
             "rrf": ReciprocalRank(profile.rank_constant, profile.missing_rank),
         }
         return methods[profile.fusion]
+
+    def company(self) -> Wave:
+        own = self.profile
+        wanted = own.fusion == "z" and (own.crowd > 0 or own.pull > 0)
+        return (Step(Company(self.reader, own.crowd, own.pull), optional=True, even_late=True),) if wanted else ()
+
+    def hydrate(self, query: Query, steps: Iterable[Wave], *, only_shown: bool) -> Hydrate:
+        """Of the whole window, or of what is shown where no later stage can move a hit or look for one."""
+        own = self.profile
+        settled = only_shown and not (own.exact and query.mentions) and own.parents != "replace"
+        settled = settled and {step.stage.name for (step,) in steps} <= _SETTLED
+        if not settled or (own.boost and CorpusBoost(own.boost_rules).matching(query.text)):
+            return Hydrate(self.reader, own.window)
+        return Hydrate(self.reader, own.window, own.top_k, (Prefix("corpus_type", Freshness.family),))
 
     def later(self) -> Iterator[Wave]:
         """The stages after hydration that are on, one after the other."""
@@ -117,11 +136,16 @@ class Assembly:
             "freshness": self._freshness() if fresh else None,
             "boost": CorpusBoost(own.boost_rules, own.boost_cap) if own.boost else None,
             "min_score": Threshold(own.min_score, own.min_similarity) if cut else None,
-            "mmr": Diversify(reader, own.diversity) if own.mmr else None,
+            "mmr": self._diversify() if own.mmr else None,
             "exact": ExactNames(reader, self.tokenizer) if own.exact else None,
             "slots": GraphSlots(own.graph_options.slots) if own.graph else None,
             "attach_parents": AttachParents(reader) if own.parents == "attach" else None,
         }
+
+    def _diversify(self) -> Stage:
+        from dowse.query.diversify import Diversify
+
+        return Diversify(self.reader, self.profile.diversity)
 
     def _freshness(self) -> Freshness:
         own = self.profile
@@ -149,11 +173,15 @@ class Assembly:
         if link == "heuristic":
             return HeuristicReranker(tokenizer=self.tokenizer)
         if link == "score":
+            from dowse.query.rerank_score import ScoreReranker
+
             return ScoreReranker()
         if link == "cross-encoder":
             return self._remembered(self.parts.cross_encoder)
         if llm is None:
             return None
+        from dowse.query.rerank_llm import LLMReranker
+
         return self._remembered(LLMReranker(llm, own.llm_scale, own.llm_characters, self.parts.secret))
 
     def _remembered(self, reranker: Reranker | None) -> Reranker | None:

@@ -8,7 +8,7 @@ how many chunks there were to find something near in by chance. docs/scoring.md 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, log
 
 import numpy as np
@@ -89,7 +89,7 @@ class Judge:
     name: str = "confidence"
 
     def __call__(self, slate: Slate, /) -> Slate:
-        return replace(slate, confidence=judged(slate, self.store, self.model))
+        return slate.changed(confidence=judged(slate, self.store, self.model))
 
 
 def judged(slate: Slate, reader: StoreReader, model: str | None) -> Confidence | None:

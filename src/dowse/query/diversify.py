@@ -7,7 +7,7 @@ Maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998) in the form s â
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -106,7 +106,7 @@ class Diversify:
             *(self._picked(slate.hits[at], rank, marginal) for rank, (at, marginal) in enumerate(picks, start=1)),
             *(slate.hits[at].at_most(floor) for at in rest),
         ]
-        return replace(slate, hits=tuple(hits))
+        return slate.changed(hits=tuple(hits))
 
     def _picked(self, hit: Hit, rank: int, marginal: float) -> Hit:
         value = max(marginal, 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -42,11 +42,11 @@ class ExactNames:
         named.sort(key=lambda hit: -hit.value)
         best = max(hit.value for hit in hits)
         first = (
-            replace(hit, value=best, scores=(*hit.scores, Score(self.name, best, rank, f"is named {_spelled(hit)}")))
+            hit.changed(value=best, scores=(*hit.scores, Score(self.name, best, rank, f"is named {_spelled(hit)}")))
             for rank, hit in enumerate(named, start=1)
         )
         taken = {hit.chunk.id for hit in named}
-        return replace(slate, hits=(*first, *(hit for hit in slate.hits if hit.chunk.id not in taken)))
+        return slate.changed(hits=(*first, *(hit for hit in slate.hits if hit.chunk.id not in taken)))
 
     def _looked_up(self, slate: Slate, names: Sequence[str]) -> list[Hit]:
         """Chunks of that name that are not among the hits."""

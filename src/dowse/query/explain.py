@@ -71,41 +71,64 @@ def _beginning(leg: Leg, term: str) -> str:
 
 def history(fused: Fused, row: int, matched: Matched) -> tuple[Score, ...]:
     """What each leg and fusion gave one chunk, in that order. A variant's legs are named dense~1, bm25_nlp~1 …"""
-    legs = (_leg_score(column, row, () if column.variant else matched.get(column.leg, ())) for column in fused.columns)
-    return (*legs, Score("fuse", float(fused.values[row]), row + 1, _fusion(fused, row)))
+    return Historian(fused)(row, matched)
 
 
-def _leg_score(column: Column, row: int, matched: tuple[str, ...]) -> Score:
-    value, rank = float(column.scores[row]), int(column.ranks[row])
-    name = f"{column.leg}~{column.variant}" if column.variant else column.leg
-    if isnan(value):
-        return Score(name, 0.0, 0, "no vector yet, so it counts neither for nor against")
-    place = f"rank {rank} of {column.found}" if rank else f"not among the leg's best {column.found}"
-    if column.leg == "dense":
-        return Score(name, value, rank, f"cosine {_short(value)}, {place}")
-    if value == 0:
-        return Score(name, value, rank, "no query term occurs")
-    terms = f" for {', '.join(matched)}" if matched else ""
-    return Score(name, value, rank, f"BM25 {value:.2f}{terms}, {place}")
+class Historian:
+    """`history` of any chunk of one fusion: what all of them share is worked out once."""
+
+    def __init__(self, fused: Fused) -> None:
+        self._fused = fused
+        self._values: list[float] = fused.values.tolist()
+        self._legs = [_LegHistory(column) for column in fused.columns]
+        total = sum(column.weight for column in fused.columns)
+        self._shares = [column.weight / total if total else 0.0 for column in fused.columns]
+        self._labels = [f"{_weight(share)}·" for share in self._shares]
+
+    def __call__(self, row: int, matched: Matched) -> tuple[Score, ...]:
+        legs = [leg(row, () if leg.column.variant else matched.get(leg.column.leg, ())) for leg in self._legs]
+        return (*legs, Score("fuse", self._values[row], row + 1, self._fusion(row)))
+
+    def _fusion(self, row: int) -> str:
+        """The sum as it was made, term by term."""
+        fused, method = self._fused, self._fused.method
+        if isinstance(method, CrossQuery):
+            ranks = (int(each[row]) or method.missing_rank for each in fused.queries)
+            votes = " + ".join(f"1/({method.rank_constant}+{rank})" for rank in ranks)
+            return f"mean over {len(fused.queries)} queries: ({votes})/{len(fused.queries)}"
+        if isinstance(method, ReciprocalRank):
+            return "rrf: " + " + ".join(_vote(column, row, method) for column in fused.columns)
+        terms = (
+            f"{label}{leg.parts[row] / share if share else 0.0:.2f} {leg.label}"
+            for label, share, leg in zip(self._labels, self._shares, self._legs, strict=True)
+        )
+        formula = f"z^{method.exponent:g}" if isinstance(method, ZScore) else method.name
+        company = "" if fused.company is None else f" + {fused.company[row]:.2f} company"
+        return f"{formula}: " + " + ".join(terms) + company
 
 
-def _fusion(fused: Fused, row: int) -> str:
-    """The sum as it was made, term by term."""
-    method = fused.method
-    if isinstance(method, CrossQuery):
-        ranks = (int(each[row]) or method.missing_rank for each in fused.queries)
-        votes = " + ".join(f"1/({method.rank_constant}+{rank})" for rank in ranks)
-        return f"mean over {len(fused.queries)} queries: ({votes})/{len(fused.queries)}"
-    if isinstance(method, ReciprocalRank):
-        return "rrf: " + " + ".join(_vote(column, row, method) for column in fused.columns)
-    total = sum(column.weight for column in fused.columns)
-    terms = []
-    for column in fused.columns:
-        share = column.weight / total
-        inner = float(column.parts[row]) / share if share else 0.0
-        terms.append(f"{_weight(share)}·{inner:.2f} {_label(column)}")
-    formula = f"z^{method.exponent:g}" if isinstance(method, ZScore) else method.name
-    return f"{formula}: " + " + ".join(terms)
+class _LegHistory:
+    """One leg's word on any chunk."""
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+        self.label = _label(column)
+        self.parts: list[float] = column.parts.tolist()
+        self._name = f"{column.leg}~{column.variant}" if column.variant else column.leg
+        self._scores: list[float] = column.scores.tolist()
+        self._ranks: list[int] = column.ranks.tolist()
+
+    def __call__(self, row: int, matched: tuple[str, ...]) -> Score:
+        value, rank, found = self._scores[row], self._ranks[row], self.column.found
+        if isnan(value):
+            return Score(self._name, 0.0, 0, "no vector yet, so it counts neither for nor against")
+        place = f"rank {rank} of {found}" if rank else f"not among the leg's best {found}"
+        if self.column.leg == "dense":
+            return Score(self._name, value, rank, f"cosine {_short(value)}, {place}")
+        if value == 0:
+            return Score(self._name, value, rank, "no query term occurs")
+        terms = f" for {', '.join(matched)}" if matched else ""
+        return Score(self._name, value, rank, f"BM25 {value:.2f}{terms}, {place}")
 
 
 def _vote(column: Column, row: int, method: ReciprocalRank) -> str:

@@ -8,7 +8,7 @@ counts from 1 and is 0 where the leg did not bring the chunk.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import fsum, isfinite
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -101,18 +101,22 @@ class ZScore:
     the dense leg's mean and sd and has z = 0. In [0,1]: 1/(1 + e^−sum).
     """
 
-    exponent: float = 1.5
+    exponent: float = 2.0
     name: str = "z"
 
     def parts(self, scores: Table, ranks: RankTable, weights: Values) -> Table:
-        known = ~np.isnan(scores)
-        count = np.maximum(known.sum(axis=1, keepdims=True), 1)
-        mean = np.where(known, scores, 0.0).sum(axis=1, keepdims=True) / count
-        apart = np.where(known, scores - mean, 0.0)
+        unknown = np.isnan(scores)
+        if unknown.any():
+            count = np.maximum((~unknown).sum(axis=1, keepdims=True), 1)
+            mean = np.where(unknown, 0.0, scores).sum(axis=1, keepdims=True) / count
+            apart = np.where(unknown, 0.0, scores - mean)
+        else:
+            count = max(scores.shape[1], 1)
+            apart = scores - scores.sum(axis=1, keepdims=True) / count
         deviation = np.sqrt((apart**2).sum(axis=1, keepdims=True) / count)
         flat = deviation < FLAT
         z = np.where(flat, 0.0, apart / np.where(flat, 1.0, deviation))
-        return _shares(weights) * np.sign(z) * np.abs(z) ** self.exponent
+        return _shares(weights) * np.copysign(np.abs(z) ** self.exponent, z)
 
     def unit(self, raw: Values, weights: Values) -> Values:
         return 1.0 / (1.0 + np.exp(-np.clip(raw, -STEEPEST, STEEPEST)))
@@ -184,7 +188,7 @@ class Fuse:
 
     def __call__(self, slate: Slate, /) -> Slate:
         lists, weights = weighed(slate, self.weights)
-        return replace(slate, fused=fused(self.store, self.method, lists, weights))
+        return slate.changed(fused=fused(self.store, self.method, lists, weights))
 
 
 def weighed(slate: Slate, weights: Weights) -> tuple[list[Ranking], Values]:
@@ -222,7 +226,8 @@ def fused(store: StoreReader, method: Method, lists: list[Ranking], weights: Val
         )
         for at, each in enumerate(lists)
     )
-    return Fused(method, ids[best], raw[best], method.unit(raw[best], weights), columns)
+    raw = raw[best]
+    return Fused(method, ids[best], raw, method.unit(raw, weights), columns)
 
 
 def _exact(store: StoreReader, lists: list[Ranking], ids: Ids) -> Table:

@@ -73,12 +73,12 @@ class FuseNested:
         flat = fused(self.store, self.method, lists, weights)
         variants = sorted({each.variant for each in lists})
         if len(variants) == 1:
-            return replace(slate, fused=flat)
+            return slate.changed(fused=flat)
         ranks = np.array([_place_of(flat, variant) for variant in variants])
         method = CrossQuery(self.method)
         raw = method.parts(ranks, ranks, weights).sum(axis=0)
         best = order(raw, flat.ids)
-        return replace(slate, fused=_reordered(flat, method, raw, best, ranks))
+        return slate.changed(fused=_reordered(flat, method, raw, best, ranks))
 
 
 def _place_of(flat: Fused, variant: int) -> Ranks:

@@ -16,7 +16,7 @@ from dowse.ports import Ids, StoreReader, Values
 from dowse.query.paths import Path, PathFinder
 from dowse.query.ranking import ranked_hits
 from dowse.query.slate import Column, Fused, Hit, Slate
-from dowse.types import Chunk, ChunkId, EdgeContext, Leg
+from dowse.types import Chunk, ChunkId, Edge, EdgeContext, Leg
 
 # How a relation reads between two names; any other is read as it is spelled.
 PHRASES: Mapping[str, str] = {
@@ -78,7 +78,7 @@ class Graph:
         fused = extended(self.store, slate, [each for each in paths if each not in known])
         found = self._discovered(fused, paths, known)
         hits = self._blended(fused, (*pool, *found), paths, known)
-        return replace(slate, fused=fused, hits=hits)
+        return slate.changed(fused=fused, hits=hits)
 
     def _seeds(self, slate: Slate) -> tuple[Hit, ...]:
         """In the literal formula only seeds and what they lead to are ranked: take as many as are asked for."""
@@ -142,7 +142,7 @@ class GraphSlots:
         gone, come = {hit.chunk.id for hit in leaving}, {hit.chunk.id for hit in promoted}
         kept = [hit for hit in head if hit.chunk.id not in gone]
         rest = [hit for hit in (*reversed(leaving), *tail) if hit.chunk.id not in come]
-        return replace(slate, hits=(*kept, *promoted, *rest))
+        return slate.changed(hits=(*kept, *promoted, *rest))
 
 
 def extended(store: StoreReader, slate: Slate, discovered: list[ChunkId]) -> Fused:
@@ -174,6 +174,7 @@ def extended(store: StoreReader, slate: Slate, discovered: list[ChunkId]) -> Fus
             for column, own in zip(columns, added, strict=True)
         ),
         queries=queries,
+        company=None if fused.company is None else np.concatenate([fused.company, np.zeros(len(ids))]),
     )
 
 
@@ -204,8 +205,7 @@ def in_words(path: Path, chunks: Mapping[ChunkId, Chunk]) -> tuple[EdgeContext, 
         EdgeContext(
             start,
             edge.relation,
-            _sentence(edge.source_id, edge.relation, edge.target_id, chunks)
-            + (f": {edge.description}" if edge.description else ""),
+            sentence(edge, chunks),
             edge.weight,
             hops,
         )
@@ -213,9 +213,11 @@ def in_words(path: Path, chunks: Mapping[ChunkId, Chunk]) -> tuple[EdgeContext, 
     )
 
 
-def _sentence(source: ChunkId, relation: str, target: ChunkId, chunks: Mapping[ChunkId, Chunk]) -> str:
-    phrase = PHRASES.get(relation, relation.replace("_", " "))
-    return f"{_called(source, chunks)} {phrase} {_called(target, chunks)}"
+def sentence(edge: Edge, chunks: Mapping[ChunkId, Chunk]) -> str:
+    """An edge in words: who, does what, to whom, and why we think so."""
+    phrase = PHRASES.get(edge.relation, edge.relation.replace("_", " "))
+    told = f"{_called(edge.source_id, chunks)} {phrase} {_called(edge.target_id, chunks)}"
+    return f"{told}: {edge.description}" if edge.description else told
 
 
 def _called(chunk_id: ChunkId, chunks: Mapping[ChunkId, Chunk]) -> str:
@@ -224,5 +226,8 @@ def _called(chunk_id: ChunkId, chunks: Mapping[ChunkId, Chunk]) -> str:
         return chunk_id
     line = f":{chunk.start_line}" if chunk.start_line else ""
     place = f"{chunk.file_path or chunk.source_uri}{line}"
-    name = chunk.qualified_name or chunk.symbol_name or chunk.section_path
-    return f"{name} ({place})" if name else place
+    section = (chunk.section_path or "").rpartition(" > ")[2].lstrip("# ")
+    name = chunk.qualified_name or chunk.symbol_name or (f"“{section}”" if section else "")
+    beside = [each for each in chunk.defines if not f"{each.qualified_name}.".startswith(f"{name}.")]
+    told = f"{name} and {len(beside)} more" if name and beside else name
+    return f"{told} ({place})" if told else place

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from dowse.filters import Filter
 from dowse.identity import number_id
 from dowse.ports import StoreReader
-from dowse.query.slate import Hit, Slate
+from dowse.query.slate import Fused, Hit, Slate
 
 
 @dataclass(frozen=True)
 class Hydrate:
     """Fetches the best `window` chunks. Ids that the store no longer has are counted, and the next best move
     up.
+
+    Where `enough` is given, that many do, unless a chunk of the window passes the filter `unless`: such a one may move,
+    and then others move into its place. Most questions show ten hits that nothing moves: a fifth of the fetching.
     """
 
     store: StoreReader
     window: int
+    enough: int | None = None
+    unless: Filter = ()
     name: str = "hydrate"
 
     def __call__(self, slate: Slate, /) -> Slate:
@@ -24,9 +30,9 @@ class Hydrate:
         if fused is None:
             return slate
         hits: list[Hit] = []
-        row = 0
-        while len(hits) < self.window and row < len(fused.ids):
-            batch = [number_id(each) for each in fused.ids[row : row + self.window - len(hits)].tolist()]
+        row, count = 0, self._count(fused)
+        while len(hits) < count and row < len(fused.ids):
+            batch = [number_id(each) for each in fused.ids[row : row + count - len(hits)].tolist()]
             chunks = self.store.get(batch)
             hits += [
                 Hit(chunks[each], float(fused.values[at]), at)
@@ -34,4 +40,10 @@ class Hydrate:
                 if each in chunks
             ]
             row += len(batch)
-        return replace(slate, hits=tuple(hits), dropped=slate.dropped + row - len(hits))
+        return slate.changed(hits=tuple(hits), dropped=slate.dropped + row - len(hits))
+
+    def _count(self, fused: Fused) -> int:
+        if self.enough is None or self.enough >= self.window:
+            return self.window
+        moving = self.unless and self.store.passing(fused.ids[: self.window], self.unless).any()
+        return self.window if moving else self.enough

@@ -23,7 +23,7 @@ class Prepare:
     def __call__(self, slate: Slate, /) -> Slate:
         query = slate.query
         variants = tuple(replace(each, terms=self._terms(each.text)) for each in query.variants)
-        return replace(slate, query=replace(query, terms=self._terms(query.text), variants=variants))
+        return slate.changed(query=replace(query, terms=self._terms(query.text), variants=variants))
 
     def _terms(self, text: str) -> TermsByLeg:
         return tuple((leg, tuple(of_leg)) for leg, of_leg in self.tokenizer.query(text).items())
@@ -45,7 +45,7 @@ class Dense:
             Ranking("dense", self.store.search_vectors(vector, self.depth, query.where), vector=vector, variant=at)
             for at, vector in enumerate(vectors)
         )
-        return replace(slate, lists=(*slate.lists, *added))
+        return slate.changed(lists=(*slate.lists, *added))
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Words:
             for at, each in enumerate(slate.query.asked)
             for terms in [each.terms_of(self.name)]
         )
-        return replace(slate, lists=(*slate.lists, *added))
+        return slate.changed(lists=(*slate.lists, *added))
 
     def _found(self, terms: tuple[str, ...], where: Filter) -> Found:
         if not terms:

@@ -64,6 +64,8 @@ _NO_NAMES = """
     mongodb mysql nodejs openai opentelemetry paypal postgresql powershell pytorch rabbitmq sqlite tensorflow typescript
     webassembly websocket wordpress youtube
 """
+# Every pattern needs one of these; most questions have none, and are spared thirteen searches.
+_MARK = re.compile(r"[`\"“«'/(:#._\d-]|->|[a-z0-9][A-Z]|[A-Z]{2}")
 LONGEST_CHARACTERS = 2_000  # chosen: beyond it stands a pasted log, in which everything looks like a name
 
 
@@ -71,6 +73,8 @@ def find_mentions(text: str) -> tuple[Mention, ...]:
     """In the order they stand; none overlaps another."""
     found: list[Mention] = []
     rest = text[:LONGEST_CHARACTERS]
+    if not _MARK.search(rest):
+        return ()
     for kind, pattern in _PATTERNS:
         for mention in _matches(kind, pattern, rest):
             found.append(mention)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -126,9 +126,9 @@ class CiteEvidence:
             hit = self._hit(document_id, slate)
             if hit is not None:
                 score = Score(self.name, top, len(cited) + 1, "its metadata answers the question")
-                cited.append(replace(hit, value=top, scores=(*hit.scores, score)))
+                cited.append(hit.changed(value=top, scores=(*hit.scores, score)))
         first = {hit.chunk.id for hit in cited}
-        return replace(slate, hits=(*cited, *(hit for hit in slate.hits if hit.chunk.id not in first)))
+        return slate.changed(hits=(*cited, *(hit for hit in slate.hits if hit.chunk.id not in first)))
 
     def _hit(self, document_id: str, slate: Slate) -> Hit | None:
         found = next((hit for hit in slate.hits if hit.chunk.document_id == document_id), None)
@@ -172,9 +172,9 @@ def _listing(question: MetadataQuestion, found: list[_Known]) -> str:
 
 
 def _answered(slate: Slate, text: str, found: list[_Known]) -> Slate:
-    return replace(slate, metadata_answer=text, evidence=tuple(each.info.id for each in found))
+    return slate.changed(metadata_answer=text, evidence=tuple(each.info.id for each in found))
 
 
 def _unanswered(slate: Slate, reason: str) -> Slate:
     note = Degradation(STAGE, f"not answered from metadata: {reason}; these are the hits of a search")
-    return replace(slate, degraded=(*slate.degraded, note))
+    return slate.changed(degraded=(*slate.degraded, note))

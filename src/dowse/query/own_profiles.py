@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from difflib import get_close_matches
 from math import isfinite
 from typing import Any, get_args
 
@@ -35,6 +34,8 @@ def _profile(name: str, table: Mapping[str, Any], known: tuple[Profile, ...]) ->
         if key == BASE:
             continue
         if key not in READS:
+            from difflib import get_close_matches
+
             close = get_close_matches(key, READS, n=1)
             advice = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(sorted(READS))}"
             raise BadRequestError(f"[profiles.{name}]: unknown key {key!r}; {advice}")
@@ -144,7 +145,8 @@ def _graph_options(value: object) -> GraphOptions:
 READS: Mapping[str, Read] = {
     **dict.fromkeys(("top_k", "depth", "window", "llm_window", "llm_characters", "missing_rank"), _whole(1)),
     "rank_constant": _whole(0),
-    **dict.fromkeys(("alpha", "rerank_weight", "freshness_weight", "min_score", "diversity"), _number(0, 1)),
+    **dict.fromkeys(("alpha", "crowd", "pull", "rerank_weight", "freshness_weight"), _number(0, 1)),
+    **dict.fromkeys(("min_score", "diversity"), _number(0, 1)),
     "min_similarity": _number(-1, 1),
     **dict.fromkeys(("exponent", "freshness_half_life_days", "rerank_timeout_s", "boost_cap"), _number(1e-9)),
     **dict.fromkeys(

@@ -38,7 +38,7 @@ class ReplaceByParent:
                 # B-38: the first is not believed to be the best; the place in the order is settled below.
                 best[placed.chunk.id] = placed
         hits = sorted(best.values(), key=lambda hit: -hit.value)
-        return replace(slate, hits=tuple(_numbered(hits, self.name)))
+        return slate.changed(hits=tuple(_numbered(hits, self.name)))
 
     def _placed(self, hit: Hit, parents: Mapping[ChunkId, Chunk]) -> Hit:
         parent = parents.get(hit.chunk.parent_id or "")
@@ -47,7 +47,7 @@ class ReplaceByParent:
         child = hit.chunk
         lines = f", lines {child.start_line}–{child.end_line}" if child.start_line is not None else ""
         why = f"{parent.level} in place of its best part {child.id}{lines}"
-        return replace(hit, chunk=parent, child=child, scores=(*hit.scores, Score(self.name, hit.value, 0, why)))
+        return hit.changed(chunk=parent, child=child, scores=(*hit.scores, Score(self.name, hit.value, 0, why)))
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class AttachParents:
         above = self._above([hit.chunk for hit in shown], slate.query.where)
         if not above:
             return slate
-        hits = (replace(hit, parents=tuple(_chain(hit.chunk, above))) for hit in shown)
-        return replace(slate, hits=(*hits, *slate.hits[len(shown) :]))
+        hits = (hit.changed(parents=tuple(_chain(hit.chunk, above))) for hit in shown)
+        return slate.changed(hits=(*hits, *slate.hits[len(shown) :]))
 
     def _above(self, chunks: Iterable[Chunk], where: Filter) -> dict[ChunkId, Chunk]:
         known: dict[ChunkId, Chunk] = {}
@@ -93,7 +93,7 @@ def _chain(chunk: Chunk, above: Mapping[ChunkId, Chunk]) -> list[ParentContext]:
 def _numbered(hits: Iterable[Hit], stage: str) -> list[Hit]:
     """Places after the merge, in the scores that this stage gave."""
     return [
-        replace(hit, scores=(*hit.scores[:-1], replace(hit.scores[-1], rank=rank)))
+        hit.changed(scores=(*hit.scores[:-1], replace(hit.scores[-1], rank=rank)))
         if hit.scores and hit.scores[-1].stage == stage
         else hit
         for rank, hit in enumerate(hits, start=1)

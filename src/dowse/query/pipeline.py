@@ -19,7 +19,6 @@ from dowse.query.assemble import NO_LLM, Assembly, Parts, Step, Wave, missing_li
 from dowse.query.cache import CachedEmbedder
 from dowse.query.confidence import Judge
 from dowse.query.expand import MOST_VARIANTS, VARIANT_WEIGHT
-from dowse.query.hydrate import Hydrate
 from dowse.query.legs import Dense, Prepare, Words
 from dowse.query.metadata import AnswerMetadata, CiteEvidence
 from dowse.query.plan import LLM_TIMEOUT_S, Plan, plan, steered
@@ -83,7 +82,8 @@ def answer(
     The executor runs the legs side by side; it must not be the one this call itself runs on, or both may wait
     for each other. A leg that misses the deadline goes on in its thread and its answer is thrown away.
     """
-    return finished(prepared(request, reader, embedder, tokenizer, dense_note=dense_note, parts=parts), executor)
+    ready = prepared(request, reader, embedder, tokenizer, dense_note=dense_note, parts=parts, only_shown=True)
+    return finished(ready, executor)
 
 
 def finished(ready: Prepared, executor: Executor | None = None) -> QueryResult:
@@ -100,8 +100,12 @@ def prepared(
     *,
     dense_note: str = "",
     parts: Parts | None = None,
+    only_shown: bool = False,
 ) -> Prepared:
-    """The request is checked and planned, and its path is built; nothing has been searched yet."""
+    """The request is checked and planned, and its path is built; nothing has been searched yet.
+
+    `only_shown`: nobody will look at hits beyond top_k, so their text is fetched only where a stage needs it.
+    """
     started_s = time.perf_counter()
     parts = _without_caches(parts or Parts(), request)
     where = validated(request, parts.profiles)
@@ -122,7 +126,7 @@ def prepared(
     assembly = Assembly(profile, reader, tokenizer, parts, (lambda: None) if deadline is None else deadline.left)
     model = None if usable is None else usable.model
     asked = Asked(request, profile.fusion, model, reader, tokenizer, planned.answer_style, started_s)
-    waves = build(assembly, request, usable, planned.query_type)
+    waves = build(assembly, request, usable, slate, only_shown=only_shown)
     return Prepared(waves, slate, deadline, asked, profile, (StageTrace("plan", _ms_since(started_s)),))
 
 
@@ -178,22 +182,25 @@ def _dense(
 
 
 def build(
-    assembly: Assembly, request: QueryRequest, embedder: Embedder | None, query_type: QueryType | None = None
+    assembly: Assembly, request: QueryRequest, embedder: Embedder | None, slate: Slate, *, only_shown: bool = False
 ) -> tuple[Wave, ...]:
     """The whole path, readable as a table of contents."""
     profile, reader, tokenizer = assembly.profile, assembly.reader, assembly.tokenizer
     legs: list[Stage] = [Words(reader, leg, profile.depth) for leg in profile.legs if leg != "dense"]
     if embedder is not None and "dense" in profile.legs:
         legs.insert(0, Dense(reader, embedder, profile.depth))
-    about_documents = profile.metadata and query_type is QueryType.METADATA
+    about_documents = profile.metadata and slate.query_type is QueryType.METADATA
+    later = tuple(assembly.later())
+    hydrate = assembly.hydrate(slate.query, later, only_shown=only_shown and not about_documents)
     documents = AnswerMetadata(reader, assembly.parts.documents, tokenizer)
     waves: tuple[Wave, ...] = (
         ((Step(documents, optional=True),) if about_documents else ()),
         (Step(Prepare(tokenizer)),),  # required: without terms the answer would be wrong, not degraded
         tuple(Step(leg, optional=True) for leg in legs),
         (Step(assembly.fuse(), optional=not request.strict, even_late=True),),
-        (Step(Hydrate(reader, profile.window)),),
-        *assembly.later(),
+        assembly.company(),
+        (Step(hydrate),),
+        *later,
         ((Step(CiteEvidence(reader), optional=True, even_late=True),) if about_documents else ()),
         ((Step(AddServices(reader), optional=True),) if profile.expand_graph else ()),
         (Step(Judge(reader, None if embedder is None else embedder.model), optional=True, even_late=True),),
@@ -297,15 +304,17 @@ def _join(slate: Slate, attempts: list[_Attempt]) -> Slate:
         after = attempts[0].after
     else:
         added = [each for attempt in attempts for each in _added_lists(slate, attempt)]
-        after = replace(slate, lists=(*slate.lists, *added))
-    lost = (Degradation(each.trace.stage, each.skipped) for each in attempts if each.skipped is not None)
-    return replace(after, degraded=(*after.degraded, *lost))
+        after = slate.changed(lists=(*slate.lists, *added))
+    lost = tuple(Degradation(each.trace.stage, each.skipped) for each in attempts if each.skipped is not None)
+    return after.changed(degraded=(*after.degraded, *lost)) if lost else after
+
+
+_OTHERS = tuple(each.name for each in fields(Slate) if each.name != "lists")
 
 
 def _added_lists(slate: Slate, attempt: _Attempt) -> Sequence[Ranking]:
-    after = attempt.after
-    others = (each.name for each in fields(slate) if each.name != "lists")
-    known = len(slate.lists)
-    if after.lists[:known] != slate.lists or any(getattr(after, each) != getattr(slate, each) for each in others):
+    after, known = attempt.after, len(slate.lists)
+    same = all(getattr(after, each) is getattr(slate, each) for each in _OTHERS)
+    if after.lists[:known] != slate.lists or not same:
         raise TypeError(f"stage {attempt.trace.stage!r} ran beside others and may only add lists")
     return after.lists[known:]

@@ -76,9 +76,12 @@ class Plan:
 
 def classify(text: str) -> QueryType:
     """By whole words, mentions aside; a question that no rule knows is factual (C-24)."""
+    return _classified(text, without(text, find_mentions(text)).lower())
+
+
+def _classified(text: str, plain: str) -> QueryType:
     if metadata_question(text) is not None:
         return QueryType.METADATA
-    plain = without(text, find_mentions(text)).lower()
     if _COMPARISON.search(plain):
         return QueryType.COMPARISON
     if _CONCEPTUAL.search(_QUANTITY.sub("", plain)):
@@ -101,9 +104,9 @@ def plan(
     UnavailableError when it does not answer.
     """
     mentions = find_mentions(text)
-    rest = _WORD.findall(without(text, mentions).lower())
-    decided = query_type or classify(text)
-    others = sum(word not in STOP_WORDS for word in rest)
+    plain = without(text, mentions).lower()
+    decided = query_type or _classified(text, plain)
+    others = sum(word not in STOP_WORDS for word in _WORD.findall(plain))
     by_rules = Plan(decided, STYLES[decided], mentions, other_words=others)
     if query_type is not None:
         by_rules = replace(by_rules, decided_by="request")

@@ -99,7 +99,7 @@ class Rerank:
         hits = (*judged, *self._behind(slate.hits[reached:], judged))
         missing = sum(score is None for score in scores)
         lost = (Degradation(self.name, f"judged {len(head) - missing} of {len(head)}"),) if missing else ()
-        return replace(slate, hits=hits, degraded=(*slate.degraded, *lost))
+        return slate.changed(hits=hits, degraded=(*slate.degraded, *lost))
 
     def _judged(self, query: str, head: Sequence[Hit]) -> tuple[list[float | None], Callable[[int], str]]:
         """Scores, and what to say of each hit that may be shown."""

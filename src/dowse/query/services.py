@@ -37,6 +37,19 @@ class ServiceGraph:
         """All whom it calls, directly or through others: what it needs to work."""
         return self._reached(self._checked(name), depth, callers=False)[0]
 
+    def around(self, name: str, *, callers: bool = True, called: bool = True, depth: int | None = 1) -> ServiceGraph:
+        """The part of the graph within `depth` steps of a service: those who call it, those it calls, or both."""
+        self._checked(name)
+        names, walked = {name}, set[ServiceEdge]()
+        for backwards in [way for way, wanted in ((True, callers), (False, called)) if wanted]:
+            reached, edges = self._reached(name, depth, callers=backwards)
+            names.update(reached)
+            walked |= edges
+        return ServiceGraph(
+            tuple(each for each in self.services if each.name in names),
+            tuple(each for each in self.edges if each in walked),
+        )
+
     def _checked(self, name: str) -> str:
         if all(service.name != name for service in self.services):
             known = ", ".join(service.name for service in self.services) or "none yet; run `dowse index`"
@@ -73,7 +86,7 @@ class AddServices:
         names = {name for hit in slate.hits[: slate.query.k] if (name := hit.chunk.service_name)}
         edges = self._cited(self.store.service_edges(), slate.query.where)
         graph = ServiceGraph(tuple(self.store.services()), edges)
-        return replace(slate, service_context=graph.neighbourhood(names, self.depth))
+        return slate.changed(service_context=graph.neighbourhood(names, self.depth))
 
     def _cited(self, edges: Sequence[ServiceEdge], where: Filter) -> tuple[ServiceEdge, ...]:
         """With the evidence that the query may see: chunks that are still there and pass its filter (B-34)."""

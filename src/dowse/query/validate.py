@@ -13,6 +13,7 @@ from dowse.types import LEGS, Fusion, ParentMode, QueryRequest, QueryType
 
 LARGEST_TOP_K = 10_000  # chosen: more is an export, not a search
 LARGEST_DEPTH = POOL_FACTOR * LARGEST_TOP_K
+LONGEST_DEADLINE_S = 86_400  # a day; chosen: what waits longer has no deadline, and clocks overflow somewhere
 MOST_HOPS = 2  # design 6: beyond, everything is near everything
 
 
@@ -80,8 +81,8 @@ def _shares(request: QueryRequest) -> Iterator[str]:
 
 def _spans(request: QueryRequest) -> Iterator[str]:
     deadline_s, half_life = request.deadline_s, request.freshness_half_life_days
-    if deadline_s is not None and not (isfinite(deadline_s) and deadline_s > 0):
-        yield f"the deadline is {deadline_s} s; give a number of seconds above 0"
+    if deadline_s is not None and not 0 < deadline_s <= LONGEST_DEADLINE_S:  # NaN fails both comparisons
+        yield f"the deadline is {deadline_s} s; give a number of seconds above 0, at most {LONGEST_DEADLINE_S:,}"
     if half_life is not None and not (isfinite(half_life) and half_life > 0):
         yield f"freshness_half_life_days is {half_life}; give a number of days above 0, or freshness_weight 0 for none"
 

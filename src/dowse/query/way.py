@@ -86,8 +86,8 @@ class Walked:
 
     @property
     def fused(self) -> Fused | None:
-        """As fusion left it: the graph adds rows later."""
-        return next((each.slate.fused for each in self.traces if each.slate.fused is not None), None)
+        """As fusion and the chunks' company left it: the graph adds rows later."""
+        return next((each.slate.fused for each in reversed(self.traces) if not each.slate.hits), None)
 
     def shown(self, chunks: Sequence[Chunk]) -> tuple[Chunk, int] | None:
         """The best placed of these chunks among the hits, itself or by its parent in its place."""

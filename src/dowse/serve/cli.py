@@ -1,7 +1,4 @@
-"""Arguments enter; a command is found, loaded and run, and an exit code leaves.
-
-`dowse --help` is read from the table below, so that nothing but click is imported for it.
-"""
+"""Arguments enter; a command is found, loaded and run, and an exit code leaves."""
 
 from __future__ import annotations
 
@@ -16,25 +13,8 @@ import click
 import dowse
 from dowse.errors import DowseError
 from dowse.serve.cli_options import BARE_WORD, JSON_ASKED, OPTIONS
+from dowse.serve.help import COMMANDS, page
 
-COMMANDS = (
-    ("index", "cli_index:index", "Read files and folders into the index."),
-    ("search", "cli_search:search", "Search the index; `dowse QUERY` does the same."),
-    ("explain", "cli_explain:explain", "Say why a chunk, a line or a document is not among the hits."),
-    ("show", "cli_show:show", "Print a chunk, a file or some of its lines."),
-    ("status", "cli_status:status", "Say what the index holds and what is stale."),
-    ("doctor", "cli_status:doctor", "Check the installation and the index."),
-    ("models", "cli_models:models", "List, fetch and locate embedding models."),
-    ("demo", "cli_demo:demo", "Index a small sample company and search it."),
-    ("config", "cli_config:config", "Show and change settings."),
-    ("completion", "cli_config:completion", "Print the completion script of a shell."),
-    ("remove", "cli_index:remove", "Remove documents from the index."),
-    ("rebuild", "cli_index:rebuild", "Make the derived parts of the index anew."),
-    ("reembed", "cli_index:reembed", "Make all vectors anew with another model."),
-    ("eval", "cli_eval:evaluate", "Measure how good the answers are."),
-    ("judge", "cli_judge:judge", "Say which hits are right, so that `dowse eval --judged` can measure."),
-    ("tune", "cli_tune:tune", "Find out whether other settings would answer better."),
-)
 _FLAGS = frozenset(("--json", "-q", "--quiet", "-v", "--verbose", "--no-color"))
 _ASIDE = frozenset(("-h", "--help", "--version"))
 
@@ -55,9 +35,8 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(f"dowse.serve.{module}"), attribute)
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, summary) for name, _, summary in COMMANDS])
+    def get_help(self, ctx: click.Context) -> str:
+        return page()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         at = _after_shared_flags(args)
@@ -125,17 +104,7 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print it.")
 def cli(**_flags: Any) -> None:
-    """One search over everything an engineering team has written.
-
-    \b
-    dowse index .                              read this folder
-    dowse "where do we retry payments"         search it
-    dowse search --lang go --explain Backoff   only Go, and why each hit is there
-
-    \b
-    Exit codes: 0 hits, 1 none, 2 usage, 3 no usable index, 4 done in part,
-    5 a model could not be had.
-    """
+    """One search over everything an engineering team has written."""
 
 
 for _option in OPTIONS:

@@ -20,13 +20,14 @@ from dowse.serve.wire import Exit
 
 if TYPE_CHECKING:
     from dowse.engine import Engine
+    from dowse.reports import IndexReport
     from dowse.sample import SampleQuery
-    from dowse.types import IndexReport, QueryResult
+    from dowse.types import QueryResult
 
 TOP_K = 3
 ACTS = (  # texts of the sample's queries, chosen: the default model answers each of them with its first hit
     ("fetchWithBackoff", "a name from the code"),
-    ("bulky but light boxes cost more to send", "a question that shares no word with its answer"),
+    ("revert a bad release", "a question that shares no word with its answer"),
     ("redis: connection pool timeout", "an error message, pasted"),
     ("retry budget", "words that are everywhere, and a filter"),
 )
@@ -103,7 +104,7 @@ def _ask(session: Session, engine: Engine, query: SampleQuery) -> dict[str, Any]
     if not session.as_json:
         session.emit(f"\n# {dict(ACTS)[query.text]}: {query.why}")
         session.emit(f"$ {command_line(query)}")
-        output = Output(jsonl=False, files=False, null=False, context_lines=0, explain=True)
+        output = Output(jsonl=False, trec=False, files=False, null=False, context_lines=0, explain=True)
         Printer(session, output, engine).show(result)
         session.emit(f"→ {query.expect} is {f'#{rank}' if rank else f'not among the first {TOP_K}'}")
         return {}

@@ -9,7 +9,7 @@ import click
 from dowse.serve import cli_search_flags
 from dowse.serve.cli_search import request_of
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit
+from dowse.serve.wire import Exit, explain_object
 
 if TYPE_CHECKING:
     from dowse.query.way import Place
@@ -40,20 +40,6 @@ def explain(session: Session, query: str, target: str, **flags: Any) -> int:
         for line in lines(answer):
             session.emit(line)
     return Exit.HITS if answer.rank is not None else Exit.NOTHING
-
-
-def explain_object(answer: WhyNot) -> dict[str, Any]:
-    from dowse.serve.wire import chunk_object, plain
-
-    row: dict[str, Any] = {name: getattr(answer, name) for name in ("query", "target", "rank", "tried")}
-    row["chunk"] = chunk_object(answer.chunk)
-    row["way"] = [plain(place) for place in answer.way]
-    row["loss"] = None if answer.loss is None else plain(answer.loss)
-    row["change"] = None
-    if answer.change is not None:
-        remedy = answer.change.remedy
-        row["change"] = {"told": remedy.told, "fields": plain(dict(remedy.fields)), "rank": answer.change.rank}
-    return row
 
 
 def lines(answer: WhyNot) -> list[str]:

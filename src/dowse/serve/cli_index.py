@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +15,8 @@ from dowse.serve.wire import Exit
 
 if TYPE_CHECKING:
     from dowse.engine import Engine
-    from dowse.types import IndexReport
+    from dowse.ports import Reporter
+    from dowse.reports import IndexReport
 
 
 @click.command()
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
 @click.option("--no-embed", is_flag=True, help="Words only for now; the next run makes the vectors.")
 @click.option("--wait", is_flag=True, help="Wait for another writer to finish, instead of failing.")
 @click.option("--max-file-size", metavar="SIZE", help="Skip larger files: 500KB, 4MB.  [default: 4MB]")
+@click.option("--rev", metavar="REV", help="A repository at a branch, tag or commit, without a checkout.")
+@click.option("--archives", is_flag=True, help="Open zip and tar files in folders, too; one named as PATH always is.")
+@click.option("--why-skipped", is_flag=True, help="List every file that was left out, with the reason.")
+@click.option("--workers", type=click.IntRange(0, 64), help="Processes that read; 0: none.  [default: as needed]")
+@click.option("--scrub/--no-scrub", default=None, help="Pseudonyms for people, e-mail and phone; kept until told off.")
+@click.option("--llm-summaries", is_flag=True, help="Sections and documents summed up by the language model.")
+@click.option("--watch", is_flag=True, help="Stay, and follow every change until ctrl-C.")
 @shared_options
 def index(
     session: Session,
@@ -31,6 +40,8 @@ def index(
     no_embed: bool,
     wait: bool,
     max_file_size: str | None,
+    watch: bool,
+    **how: Any,
 ) -> int:
     """Read files and folders into the index.
 
@@ -38,22 +49,57 @@ def index(
     dowse index .
     dowse index ~/code/app ~/runbooks --index ~/acme-index
     dowse index --no-embed .      # words at once, vectors with the next run
+    dowse index slack-export.zip 'docs/**/*.md'
+    dowse index --rev v1.2 ~/code/app
+    dowse index --watch .
 
-    Only what changed is read again. Without PATH, the sources that the index knows are brought up to date.
+    Only what changed is read again. Without PATH, all that was asked for before is brought up to date.
     """
     from dowse.serve import terminal_rich
 
-    session = session.with_config(embedder=embedder, max_file_bytes=max_file_size)
-    with (
-        session.open_writer(create=bool(paths)) as engine,
-        terminal_rich.progress(wanted=not session.quiet) as report,
-    ):
-        wanted = paths or _known_roots(engine)
-        done = engine.index(
-            wanted, embed=not no_embed, wait=wait, report=report, max_file_bytes=session.config.max_file_bytes
+    if watch and (how["rev"] or session.as_json):
+        raise BadRequestError(
+            "--watch goes with neither --rev nor --json: a commit stays as it is, and so does an object"
         )
-        place = engine.path
-    return _finish(session, done, place, _lines(done))
+    session = session.with_config(embedder=embedder, max_file_bytes=max_file_size)
+    with session.open_writer(create=bool(paths)) as engine:
+        run = _runner(session, engine, paths, embed=not no_embed, wait=wait, **how)
+        with terminal_rich.progress(wanted=not session.quiet) as report:
+            done = run(None, report)
+        code = _finish(session, done, engine.path, _lines(done))
+        if watch and not done.interrupted:
+            from dowse.ingest.sources import Asked
+            from dowse.serve.cli_watch import watch as follow
+
+            asked = [Asked(path) for path in paths] or engine.asked()
+            follow(session, asked, run, lambda report: session.emit(summary(report)))
+    return code
+
+
+def _runner(
+    session: Session, engine: Engine, paths: Sequence[Path], *, embed: bool, wait: bool, rev: str | None,
+    archives: bool, why_skipped: bool, workers: int | None, scrub: bool | None, llm_summaries: bool,
+) -> Callable[..., IndexReport]:  # fmt: skip
+    """One run over all that was asked for, or over what changed of it."""
+    from dowse.ingest.pipeline import IndexOptions
+
+    how = IndexOptions(workers=workers, max_workers=session.config.threads, list_skipped=why_skipped)
+
+    def run(only: frozenset[str] | None, report: Reporter | None = None) -> IndexReport:
+        return engine.index(
+            paths,
+            rev=rev,
+            archives=archives,
+            scrub=scrub,
+            embed=embed,
+            wait=wait or only is not None,
+            report=report,
+            max_file_bytes=session.config.max_file_bytes,
+            llm_summaries=llm_summaries,
+            how=replace(how, only=only),
+        )
+
+    return run
 
 
 @click.command()
@@ -158,7 +204,7 @@ def _finish(session: Session, report: IndexReport, place: Path, lines: Sequence[
 
 
 def _lines(report: IndexReport) -> list[str]:
-    from dowse.serve.terminal import plural
+    from dowse.serve.terminal import clean_path, plural
 
     lines = [summary(report)]
     if report.chunks or report.embedded:
@@ -167,6 +213,11 @@ def _lines(report: IndexReport) -> list[str]:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.skipped)
         total = sum(count for _, count in report.skipped)
         lines.append(f"skipped {total:,}: {reasons}")
+    if report.masked:
+        lines.append(f"masked {plural(report.masked, 'secret')}")
+    if report.scrubbed:
+        lines.append("scrubbed " + ", ".join(plural(count, kind) for kind, count in report.scrubbed))
+    lines += [f"{clean_path(each.path)}: {each.reason}" for each in report.left_out]
     return lines
 
 
@@ -176,8 +227,8 @@ def _notes(session: Session, report: IndexReport) -> None:
 
     for problem in report.problems:
         click.echo(f"dowse: {clean_path(problem.path)}: {clean_line(problem.reason)}", err=True)
-    if report.embedding_note:
-        session.note(f"dowse: {clean_line(report.embedding_note)}")
+    for note in filter(None, (*report.notes, report.embedding_note)):
+        session.note(f"dowse: {clean_line(note)}")
     if report.interrupted:
         session.note("interrupted; what is done is kept. Go on with the same command")
     elif not any((report.added, report.changed, report.removed, report.unchanged, report.embedded)):
@@ -186,10 +237,3 @@ def _notes(session: Session, report: IndexReport) -> None:
         session.note(f"{plural(report.pending, 'chunk')} still without a vector; make them with: dowse index")
     else:
         session.note('now search: dowse "words or a question"')
-
-
-def _known_roots(engine: Engine) -> Sequence[Path]:
-    roots = [Path(source.root) for source in engine.sources()]
-    if not roots:
-        raise BadRequestError("the index knows no source yet; say what to read, for example: dowse index .")
-    return roots

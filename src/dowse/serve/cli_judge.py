@@ -44,7 +44,7 @@ def judge(
     export: Path | None,
     imported: Path | None,
 ) -> int:
-    """Say which hits are right, so that `dowse eval --judged` can measure.
+    """Say which hits are right, for `dowse eval --judged`.
 
     \b
     dowse judge where do we retry payments

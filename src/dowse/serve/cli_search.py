@@ -26,6 +26,7 @@ class Output:
     """How hits are printed."""
 
     jsonl: bool
+    trec: bool
     files: bool
     null: bool
     context_lines: int
@@ -52,9 +53,10 @@ def search(session: Session, words: tuple[str, ...], **flags: Any) -> int:
     try:
         with session.open_reader() as engine:
             printer = Printer(session, output, engine)
-            for text in _queries(words):
+            for asked in _queries(words):
+                name, text = _named(asked) if output.trec else ("", asked)
                 result = engine.query(request_of(session, text, flags))
-                printer.show(result)
+                printer.show(result, name)
                 code = min(code, _code(session, result), key=_SEVERITY.index)
     except NoIndexError as err:
         raise NoIndexError(f"{err}{_did_you_mean()}") from err
@@ -63,7 +65,7 @@ def search(session: Session, words: tuple[str, ...], **flags: Any) -> int:
     return code
 
 
-_OUTPUT_NAMES = ("jsonl", "files", "null", "context_lines")
+_OUTPUT_NAMES = ("jsonl", "trec", "files", "null", "context_lines")
 # Of several queries: a remote failure is told whatever else happened, and one hit makes it a success.
 _SEVERITY = (Exit.REMOTE, Exit.HITS, Exit.NOTHING)
 
@@ -76,7 +78,8 @@ class Printer:
     output: Output
     engine: Engine
 
-    def show(self, result: QueryResult) -> None:
+    def show(self, result: QueryResult, name: str = "") -> None:
+        """`name` is the query's id, for TREC."""
         for lost in result.degraded:
             self.session.note(f"dowse: {lost.stage}: {lost.reason}")
         if result.nothing_found and result.chunks:
@@ -85,6 +88,8 @@ class Printer:
             self._json(result)
         elif self.output.jsonl:
             self._jsonl(result)
+        elif self.output.trec:
+            self._trec(result, name)
         elif self.output.files:
             self._files(result)
         elif self.session.pretty:
@@ -107,6 +112,12 @@ class Printer:
         for rank, chunk in enumerate(result.chunks, start=1):
             row = {"query": result.query, "rank": rank} | wire.chunk_object(chunk)
             click.echo(wire.encode(row))
+
+    def _trec(self, result: QueryResult, name: str) -> None:
+        from dowse.evaluate.trec import run_lines
+
+        for line in run_lines({name: [(chunk.id, chunk.final_score) for chunk in result.chunks]}):
+            self.session.emit(line)
 
     def _files(self, result: QueryResult) -> None:
         from dowse.serve.terminal import clean_path
@@ -153,6 +164,14 @@ def _queries(words: tuple[str, ...]) -> Iterator[str]:
         text = line.decode("utf-8", "replace").strip()
         if text:
             yield text
+
+
+def _named(line: str) -> tuple[str, str]:
+    """The query's id and text: `ID<TAB>QUERY`, as `dowse judge --export` writes them, or a text that names itself."""
+    from dowse.evaluate.feedback import query_id
+
+    name, tab, text = line.partition("\t")
+    return (name.strip(), text.strip()) if tab and name.strip() and text.strip() else (query_id(line), line)
 
 
 def request_of(session: Session, text: str, flags: dict[str, Any]) -> QueryRequest:

@@ -83,6 +83,7 @@ REQUEST = (
 
 OUTPUT = (
     click.option("--jsonl", is_flag=True, help="Print each hit as one line of JSON."),
+    click.option("--trec", is_flag=True, help="Print a TREC run; a query may be ID, a tab and its text."),
     click.option("-l", "--files-with-matches", "files", is_flag=True, help="Print paths only, each once."),
     click.option("-0", "--null", "null", is_flag=True, help="With -l: end each path with NUL, for xargs -0."),
     click.option(

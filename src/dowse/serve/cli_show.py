@@ -69,4 +69,6 @@ def _numbered(chunk: Chunk) -> list[tuple[int | None, str]]:
 
     lines = clean(chunk.text).split("\n")
     start = chunk.start_line
+    if start is None or (chunk.end_line or 0) - start + 1 != len(lines):
+        start = None  # not the lines of the file, but what was made of them: a conversation, a page
     return [(None if start is None else start + offset, line) for offset, line in enumerate(lines)]

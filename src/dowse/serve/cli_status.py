@@ -12,9 +12,9 @@ import click
 
 from dowse.config import find_index
 from dowse.errors import DowseError
+from dowse.reports import Check, Status
 from dowse.serve.cli_session import Session, shared_options
 from dowse.serve.wire import Exit
-from dowse.types import Check, Status
 
 LOW_DISK_BYTES = 1024**3  # chosen: a compaction writes the derived parts a second time
 
@@ -63,6 +63,7 @@ def _status_lines(found: Status) -> list[str]:
             clean_path(source.name),
             f"{source.documents:,}",
             f"{source.chunks:,}",
+            f"{100 * source.embedded / source.chunks:.0f} %" if source.chunks else "-",
             f"{source.stale:,}",
             f"{source.missing:,}",
             f"{source.last_indexed:%Y-%m-%d %H:%M}Z" if source.last_indexed else "never",
@@ -70,8 +71,8 @@ def _status_lines(found: Status) -> list[str]:
         )
         for source in found.sources
     ]
-    head = ("source", "documents", "chunks", "stale", "missing", "indexed", "folder")
-    return [*table(facts), "", *table([head, *rows], right=(1, 2, 3, 4))] if rows else table(facts)
+    head = ("source", "documents", "chunks", "embedded", "stale", "missing", "indexed", "folder")
+    return [*table(facts), "", *table([head, *rows], right=(1, 2, 3, 4, 5))] if rows else table(facts)
 
 
 @click.command()

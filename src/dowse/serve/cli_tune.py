@@ -1,4 +1,4 @@
-"""`dowse tune`: collections or judgments enter; advice on the knobs of the fusion leaves, and a profile if it helps."""
+"""`dowse tune`: collections or judgments enter; advice on knobs and stages leaves, and a profile if it helps."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ from dowse.serve.cli_session import Session, shared_options
 from dowse.serve.wire import Exit
 
 if TYPE_CHECKING:
+    from dowse.evaluate.pools import Knobs
+    from dowse.evaluate.run import Setting
     from dowse.evaluate.tune import Advice
 
 
 @click.command()
 @click.argument("datasets", nargs=-1, metavar="DATASET...", type=click.Path(path_type=Path))
 @cli_search_flags.add(cli_collections.FLAGS)
+@click.option("--stages", is_flag=True, help="Also try rerankers, boosts, freshness and exact names; takes longer.")
 @click.option("--save", metavar="NAME", help="Write the profile NAME into dowse.toml here, if there is a gain.")
 @shared_options
-def tune(session: Session, datasets: tuple[Path, ...], save: str | None, **flags: Any) -> int:
+def tune(session: Session, datasets: tuple[Path, ...], stages: bool, save: str | None, **flags: Any) -> int:
     """Find out whether other settings would answer better.
 
     \b
     dowse tune ~/data/scifact ~/data/cosqa
-    dowse tune judgments.tsv --save ours
+    dowse tune judgments.tsv --stages --save ours
     dowse search --profile ours QUERY
 
     Settings are chosen on some of the questions and tried on the others. Unless the gain there is beyond chance the
@@ -36,6 +39,7 @@ def tune(session: Session, datasets: tuple[Path, ...], save: str | None, **flags
     from dowse.evaluate.pools import Knobs, pools_of
     from dowse.evaluate.profile_file import checked_name
     from dowse.evaluate.tune import advise, grid
+    from dowse.evaluate.tune_stages import advise_stages
     from dowse.query.profiles import named
     from dowse.serve import terminal_rich
 
@@ -47,29 +51,33 @@ def tune(session: Session, datasets: tuple[Path, ...], save: str | None, **flags
         terminal_rich.progress(wanted=not session.quiet) as report,
         cli_collections.askers(session, datasets, what, report) as asked,
     ):
-        default = Knobs.of(named(profile, asked[0].parts.profiles))
+        own = named(profile, asked[0].parts.profiles)
+        default = Knobs.of(own)
         pools = {asker.collection.dataset.name: pools_of(asker, profile, report) for asker in asked}
         dense = all(asker.embedder is not None for asker in asked)
-        advice = advise(pools, default, grid(default, dense=dense), report)
-    return _finish(session, advice, save)
+        fusion = advise(pools, default, grid(default, dense=dense), report)
+        later = advise_stages(asked, own, report) if stages else None
+    return _finish(session, fusion, later, save)
 
 
-def _finish(session: Session, advice: Advice, save: str | None) -> int:
-    from dowse.evaluate.advice import advice_lines, advice_object
-    from dowse.evaluate.profile_file import profile_text, save_profile
+def _finish(session: Session, fusion: Advice[Knobs], later: Advice[Setting] | None, save: str | None) -> int:
+    from dowse.evaluate import advice
+    from dowse.evaluate.profile_file import Tuned, profile_text, save_profile
 
-    base = session.config.profile
-    text = profile_text(save or "tuned", advice.chosen, base)
-    written = None
-    if save and not advice.keep:
-        written = save_profile(session.cwd / "dowse.toml", save, advice.chosen, base)
+    tuned = Tuned(fusion.chosen, later.chosen.knobs if later else (), session.config.profile)
+    gained = not fusion.keep or bool(later and not later.keep)
+    written = save_profile(session.cwd / "dowse.toml", save, tuned) if save and gained else None
     if session.as_json:
-        session.emit_json(advice_object(advice) | {"written": str(written) if written else None})
+        found = advice.advice_object(fusion, advice.knobs_object)
+        found |= {"stages": advice.advice_object(later, advice.setting_object)} if later else {}
+        session.emit_json(found | {"written": str(written) if written else None})
         return Exit.HITS
-    for line in advice_lines(advice):
+    for line in advice.advice_lines(fusion, advice.told_knobs):
         session.emit(line)
-    if not advice.keep:
-        session.emit(f"\n{text}")
+    for line in ("", "the stages after fusion:", *advice.advice_lines(later, advice.told_setting)) if later else ():
+        session.emit(line)
+    if gained:
+        session.emit(f"\n{profile_text(save or 'tuned', tuned)}")
     if written:
         session.note(f"wrote {written}; use it with: dowse search --profile {save} QUERY")
     return Exit.HITS

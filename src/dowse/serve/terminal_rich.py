@@ -10,7 +10,16 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from dowse.serve.terminal import (
@@ -31,7 +40,7 @@ if TYPE_CHECKING:
     from dowse.types import QueryResult, ScoredChunk
 
 NOTE_COLUMNS = 30  # chosen: leaves room for the bar on a terminal of 80
-PHASES = (("read", "reading files"), ("embed", "making vectors"), ("pull", "fetching the model"))
+PHASES = (("read", "reading files"), ("link", "linking"), ("embed", "making vectors"), ("pull", "fetching the model"))
 
 
 @dataclass(frozen=True)
@@ -106,6 +115,13 @@ def _marked(line: Line) -> Text:
     return Text().append(f"{number:>6}  ", "green").append_text(body)
 
 
+class _Rate(ProgressColumn):
+    """How many a second, once that is known."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:,.0f}/s" if task.speed else "", "cyan")
+
+
 @contextmanager
 def progress(*, wanted: bool) -> Iterator[Callable[[ports.Progress], None] | None]:
     """Bars on stderr, one a phase; None when nobody would see them."""
@@ -116,6 +132,7 @@ def progress(*, wanted: bool) -> Iterator[Callable[[ports.Progress], None] | Non
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
+        _Rate(),
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}", style="dim"),
         console=Console(file=sys.stderr),

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from dowse import errors
 
 if TYPE_CHECKING:
-    from dowse.types import Chunk, IndexReport, QueryResult
+    from dowse.query.whynot import WhyNot
+    from dowse.reports import IndexReport
+    from dowse.types import Chunk, QueryResult
 
 Object = dict[str, Any]
 """A JSON object."""
@@ -47,6 +49,7 @@ OUTCOMES: Mapping[type[errors.DowseError], Outcome] = MappingProxyType(
         errors.DowseError: Outcome(Exit.BUG, 500),
         errors.BadRequestError: Outcome(Exit.USAGE, 400),
         errors.ModelMismatchError: Outcome(Exit.USAGE, 409),
+        errors.NotAllowedError: Outcome(Exit.USAGE, 403),
         errors.NotFoundError: Outcome(Exit.NOTHING, 404),
         errors.NoIndexError: Outcome(Exit.NO_INDEX, 404),
         errors.UnavailableError: Outcome(Exit.PARTIAL, 503),
@@ -75,6 +78,17 @@ def error_object(error: errors.DowseError) -> Object:
             "exit_code": int(outcome(error).exit_code),
             "status": outcome(error).http_status,
         }
+    }
+
+
+def problem_object(error: errors.DowseError) -> Object:
+    """The same as a problem of RFC 9457."""
+    kind = type(error)
+    return {
+        "type": f"urn:dowse:error:{kind.__name__}",
+        "title": (kind.__doc__ or kind.__name__).strip().splitlines()[0],
+        "status": outcome(error).http_status,
+        "detail": str(error),
     }
 
 
@@ -111,7 +125,7 @@ def chunk_object(chunk: Chunk) -> Object:
 
 def report_object(report: IndexReport) -> Object:
     row: Object = plain(report)
-    return row | {"skipped": dict(report.skipped)}
+    return row | {"skipped": dict(report.skipped), "scrubbed": dict(report.scrubbed)}
 
 
 def result_object(result: QueryResult) -> Object:
@@ -125,6 +139,19 @@ def result_object(result: QueryResult) -> Object:
             name: plain(context) | {"edges": [dict(edge) for edge in context.edges]}
             for name, context in result.service_context
         }
+    return row
+
+
+def explain_object(answer: WhyNot) -> Object:
+    """Why, or why not, as `dowse explain --json` prints it."""
+    row: Object = {name: getattr(answer, name) for name in ("query", "target", "rank", "tried")}
+    row["chunk"] = chunk_object(answer.chunk)
+    row["way"] = [plain(place) for place in answer.way]
+    row["loss"] = None if answer.loss is None else plain(answer.loss)
+    row["change"] = None
+    if answer.change is not None:
+        remedy = answer.change.remedy
+        row["change"] = {"told": remedy.told, "fields": plain(dict(remedy.fields)), "rank": answer.change.rank}
     return row
 
 

@@ -1,0 +1,35 @@
+"""For those who build on Dowse: any Retriever goes in; what another framework calls a retriever or tool comes out."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from dowse.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from dowse.adapters.langchain import LangChainRetriever as LangChainRetriever
+    from dowse.adapters.llama_index import LlamaIndexRetriever as LlamaIndexRetriever
+    from dowse.adapters.openai_tool import KnowledgeTool as KnowledgeTool
+
+_HOME = {
+    "KnowledgeTool": ("dowse.adapters.openai_tool", ""),
+    "LangChainRetriever": ("dowse.adapters.langchain", "langchain"),
+    "LlamaIndexRetriever": ("dowse.adapters.llama_index", "llama-index"),
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'dowse.adapters' has no attribute {name!r}")
+    module, extra = _HOME[name]
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as err:
+        if (err.name or "").startswith("dowse"):
+            raise
+        raise MissingExtraError(f"{name} needs {err.name}; run: pip install 'dowse[{extra}]'") from err
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,280 @@
+"""A parsed file and its stretches go in; a Document comes out: outline, classes, chunks, and calls between them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dowse.identity import bytes_hash, chunk_id, text_hash
+from dowse.ingest.code_calls import call_edges
+from dowse.ingest.code_names import clipped
+from dowse.ingest.cut_code import TOP, Stretch
+from dowse.ingest.document import Heading, shared_by_chunks, trimmed
+from dowse.ingest.kinds import Kind
+from dowse.ingest.pack import Budget
+from dowse.ingest.parse_code import Definition, Syntax
+from dowse.ports import SourceFile
+from dowse.types import Chunk, ChunkId, Defined, Document, Level
+
+PARENT_TARGETS = 4  # a parent is up to 1,024 tokens, a chunk aims at 256: design section 3
+DEEPEST_SECTION = 6  # levels of opened definitions that become sections; chosen: queries follow eight parents
+MOST_CALLS = 64  # of one chunk; chosen: what calls more is a table
+MOST_DEFINED = 200  # by one chunk; chosen, likewise
+LONGEST_AROUND_CHARS = 120  # of each signature in the prefix; chosen: name and first parameters
+MOST_AROUND = 3  # signatures in the prefix, the innermost; chosen: the embedder reads 256 tokens in all
+SEPARATOR = " > "
+INDENT = "  "
+
+
+@dataclass(frozen=True)
+class CodeFile:
+    """A file on its way to a Document."""
+
+    file: SourceFile
+    kind: Kind
+    heading: Heading
+    text: str
+    offsets: list[int]  # of the rows, in characters, and of the end
+    syntax: Syntax
+    budget: Budget
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A stretch with what is known of it."""
+
+    body: str
+    first: int  # row
+    last: int  # row
+    holder: int
+    main: int  # the definition that names it; TOP
+    defines: tuple[int, ...]
+
+
+def document_of(code: CodeFile, stretches: Iterable[Stretch]) -> Document:
+    """Parents come first, then the chunks in the order of their lines."""
+    parts = list(_parts(code, stretches))
+    known = vars(shared_by_chunks(code.file, code.kind, code.heading))
+    # What is empty is as a chunk has it by default, and its own fields are given to each.
+    shared = {name: value for name, value in known.items() if value and name != "level"}
+    maker = _Maker(code, shared)
+    sections = _sections(code.syntax.definitions, parts)
+    parents = maker.parents(sections, parts)
+    above = _above(code.syntax.definitions, {at: parent.id for at, parent in parents.items()})
+    chunks = [maker.of_part(part, above[part.holder]) for part in parts]
+    return Document(
+        id=shared["document_id"],
+        source=code.file.source,
+        path=code.file.path,
+        title=code.heading.title,
+        content_hash=bytes_hash(code.file.data),
+        chunks=(*parents.values(), *chunks),
+        edges=call_edges(chunks),
+        size_bytes=len(code.file.data),
+        modified_ns=code.file.modified_ns,
+        meta=code.heading.meta,
+    )
+
+
+def _parts(code: CodeFile, stretches: Iterable[Stretch]) -> Iterator[_Part]:
+    definitions = code.syntax.definitions
+    by_row = sorted((each.row, at) for at, each in enumerate(definitions) if each.symbol)
+    seen = 0
+    for stretch in stretches:
+        start, stop = trimmed(code.text, stretch.span)
+        if start == stop:
+            continue
+        first, last = bisect_right(code.offsets, start) - 1, bisect_right(code.offsets, stop - 1) - 1
+        # Of two parts of one long line the first has its names.
+        until = bisect_left(by_row, (last + 1,), seen)
+        defines = tuple(at for _, at in by_row[seen:until])
+        seen = until
+        main = _main(definitions, defines, (first, last), stretch.owner)
+        if main == TOP and defines and not _imports_between(code.syntax, first, last):
+            main = defines[0]
+        yield _Part(code.text[start:stop], first, last, stretch.holder, main, defines)
+
+
+def _main(definitions: Sequence[Definition], defines: Iterable[int], rows: tuple[int, int], owner: int) -> int:
+    """The definition that gives a part its name: one that fills most of it, else the first, else its owner."""
+    major = [at for at in defines if not definitions[at].minor]
+    half = (rows[1] - rows[0] + 1) / 2
+    filling = (at for at in major if definitions[at].stop_row - definitions[at].first_row > half)
+    return next(filling, major[0] if major else owner)
+
+
+def _imports_between(syntax: Syntax, first: int, last: int) -> bool:
+    """The head of a file is not named after the first constant below its imports."""
+    at = bisect_left(syntax.imports, (first,))
+    return at < len(syntax.imports) and syntax.imports[at][0] <= last
+
+
+def _sections(definitions: Sequence[Definition], parts: Sequence[_Part]) -> list[int]:
+    """Opened definitions that several parts lie in, in order; parts that lie too deep count for what is above."""
+    depths: list[int] = []
+    shallow: list[int] = []  # itself, or the nearest around it that is not too deep
+    for at, each in enumerate(definitions):
+        depths.append(0 if each.parent == TOP else depths[each.parent] + 1)
+        shallow.append(at if depths[at] < DEEPEST_SECTION else shallow[each.parent])
+    inside: Counter[int] = Counter()
+    for part in parts:
+        if part.holder != TOP:
+            inside.update(_chain(shallow[part.holder], definitions, DEEPEST_SECTION))
+    return sorted(at for at, count in inside.items() if count > 1)
+
+
+def _chain(at: int, definitions: Sequence[Definition], most: int) -> list[int]:
+    """The definition and those around it, innermost first; no further than `most`, which bounds what depth costs."""
+    chain: list[int] = []
+    while at != TOP and len(chain) < most:
+        chain.append(at)
+        at = definitions[at].parent
+    return chain
+
+
+def _above(definitions: Sequence[Definition], ids: dict[int, ChunkId]) -> dict[int, ChunkId | None]:
+    """By definition, the id of the nearest parent: its own section, one around it, or the file's outline."""
+    above = {TOP: ids.get(TOP)}
+    for at, each in enumerate(definitions):
+        above[at] = ids.get(at, above[each.parent])
+    return above
+
+
+class _Maker:
+    """Makes the chunks of one file."""
+
+    def __init__(self, code: CodeFile, shared: dict[str, Any]) -> None:
+        self.code = code
+        self.shared = shared
+        self.definitions = code.syntax.definitions
+        self.occurrences: Counter[tuple[Level, str]] = Counter()
+        self.prefixes: dict[int, str] = {}  # by the innermost definition around
+        self.call_rows = [row for row, _ in code.syntax.calls]
+        self.import_rows = [row for row, _ in code.syntax.imports]
+
+    def chunk(self, level: Level, text: str, **fields: Any) -> Chunk:
+        occurrence = self.occurrences[level, text]
+        self.occurrences[level, text] += 1
+        prefix = fields.get("context_prefix", "")
+        return Chunk(
+            id=chunk_id(self.code.file.uri, level, text, occurrence),
+            level=level,
+            text=text,
+            content_hash=text_hash(f"{prefix}\n{text}" if prefix else text),
+            **self.shared,
+            **fields,
+        )
+
+    def of_part(self, part: _Part, parent_id: ChunkId | None) -> Chunk:
+        main = self.definitions[part.main] if part.main != TOP else None
+        begun = main is not None and part.first <= main.row <= part.last
+        return self.chunk(
+            "chunk",
+            part.body,
+            parent_id=parent_id,
+            start_line=part.first + 1,
+            end_line=part.last + 1,
+            context_prefix=self._prefix(part.main, inside=not begun),
+            calls_out=self._between(self.call_rows, self.code.syntax.calls, part),
+            imports=self._between(self.import_rows, self.code.syntax.imports, part),
+            defines=tuple(self._defined(at) for at in part.defines[:MOST_DEFINED]),
+            **_symbol(main),
+        )
+
+    def _prefix(self, main: int, *, inside: bool) -> str:
+        """The signatures around a definition; its own, too, above a later part of it."""
+        innermost = main if inside or main == TOP else self.definitions[main].parent
+        if innermost not in self.prefixes:
+            chain = _chain(innermost, self.definitions, MOST_AROUND)
+            around = (clipped(self.definitions[at].signature, LONGEST_AROUND_CHARS) for at in reversed(chain))
+            self.prefixes[innermost] = SEPARATOR.join(around)
+        return self.prefixes[innermost]
+
+    def _between(self, rows: list[int], named: list[tuple[int, str]], part: _Part) -> tuple[str, ...]:
+        first, stop = bisect_left(rows, part.first), bisect_right(rows, part.last)
+        return tuple(dict.fromkeys(name for _, name in named[first:stop]))[:MOST_CALLS] if first < stop else ()
+
+    def _defined(self, at: int) -> Defined:
+        each = self.definitions[at]
+        return Defined(each.name, each.kind, each.qualified_name, each.row + 1, each.stop_row)
+
+    # --- parents ---------------------------------------------------------------------------------------
+
+    def parents(self, sections: Sequence[int], parts: Sequence[_Part]) -> dict[int, Chunk]:
+        """The file's outline by TOP, and each section by its definition; none for a file that defines nothing."""
+        if not any(each.symbol for each in self.definitions) or not parts:
+            return {}
+        made = {TOP: self._outline(parts)}
+        for at in sections:
+            around = _chain(self.definitions[at].parent, self.definitions, DEEPEST_SECTION)
+            above = next((each for each in around if each in made), TOP)
+            made[at] = self._section(at, made[above].id)
+        return made
+
+    def _outline(self, parts: Sequence[_Part]) -> Chunk:
+        title, summary = self.code.heading.title, self.code.syntax.summary
+        head = [title, "", *([summary, ""] if summary else [])]
+        return self.chunk(
+            "document",
+            self._fitted([*head, *self._lines(range(len(self.definitions)), TOP)]),
+            summary=summary,
+            start_line=1,
+            end_line=parts[-1].last + 1,
+            imports=tuple(dict.fromkeys(path for _, path in self.code.syntax.imports))[:MOST_CALLS],
+        )
+
+    def _section(self, at: int, above: ChunkId | None) -> Chunk:
+        """All of a definition where a parent may be that long, else what it declares."""
+        each = self.definitions[at]
+        start, stop = trimmed(self.code.text, (self.code.offsets[each.first_row], self.code.offsets[each.stop_row]))
+        text = self.code.text[start:stop]
+        if len(text) > self.code.budget.target_chars * PARENT_TARGETS:
+            inside = range(at + 1, len(self.definitions))
+            text = self._fitted([each.signature, *([each.summary] if each.summary else []), *self._lines(inside, at)])
+        return self.chunk(
+            "section",
+            text,
+            parent_id=above,
+            start_line=each.first_row + 1,
+            end_line=each.stop_row,
+            context_prefix=self._prefix(at, inside=False),
+            **_symbol(each),
+        )
+
+    def _lines(self, places: range, top: int) -> Iterator[str]:
+        """A line for each definition that is not minor, indented by how deep it stands below `top`."""
+        depths = {top: 0 if top == TOP else 1}
+        for at in places:
+            each = self.definitions[at]
+            if each.parent not in depths:
+                return
+            if not each.minor:
+                depths[at] = depths[each.parent] + 1
+                yield INDENT * min(depths[each.parent], DEEPEST_SECTION) + each.signature
+
+    def _fitted(self, lines: Iterable[str]) -> str:
+        """As many lines as a parent may have."""
+        room = self.code.budget.target_chars * PARENT_TARGETS
+        kept: list[str] = []
+        for line in lines:
+            room -= len(line) + 1
+            if room < 0:
+                kept.append("…")
+                break
+            kept.append(line)
+        return "\n".join(kept).rstrip()
+
+
+def _symbol(main: Definition | None) -> dict[str, str | None]:
+    if main is None:
+        return {}
+    return {
+        "symbol_name": main.name,
+        "symbol_kind": main.kind,
+        "qualified_name": main.qualified_name,
+        "signature": None if main.minor else main.signature,
+        "summary": main.summary,
+    }

@@ -1,0 +1,160 @@
+"""A chunk goes in; a card comes out, without its text: what tells it from others that bear the same name."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from dowse.names import SEPARATORS
+from dowse.types import Chunk, ChunkId
+
+ImportKey = tuple[str, str, str]  # folder, module, symbol; "" where not said
+
+# Languages whose code calls each other by name.
+_FAMILIES: Mapping[str, str] = {
+    "typescript": "javascript", "tsx": "javascript", "vue": "javascript", "svelte": "javascript",
+    "kotlin": "java", "scala": "java", "groovy": "java", "cpp": "c", "objective-c": "c", "elixir": "erlang",
+}  # fmt: skip
+_TEST = re.compile(r"(?:^|[/_.-])(?:tests?|spec|mocks?|fixtures?)(?:[/_.-]|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a linker needs to know of a chunk."""
+
+    id: ChunkId
+    document_id: str
+    source: str
+    path: str
+    corpus_type: str
+    language: str
+    symbol_name: str | None
+    symbol_kind: str | None
+    names: tuple[str, ...]  # qualified names of all that it defines
+    service_name: str | None
+    start_line: int
+    timestamp: datetime | None
+
+    @cached_property
+    def family(self) -> str:
+        return _FAMILIES.get(self.language, self.language)
+
+    @cached_property
+    def folder(self) -> str:
+        return posixpath.dirname(self.path)
+
+    @cached_property
+    def top(self) -> str:
+        """Two folders down: about where one program ends and the next begins."""
+        return "/".join(self.path.split("/")[:2])
+
+    @cached_property
+    def stem(self) -> str:
+        return posixpath.basename(self.path).partition(".")[0]
+
+    @cached_property
+    def is_test(self) -> bool:
+        return _TEST.search(self.path) is not None
+
+    @cached_property
+    def services(self) -> frozenset[str]:
+        return frozenset((*self.path.split("/"), self.service_name or ""))
+
+    @cached_property
+    def places(self) -> tuple[tuple[str, ...], ...]:
+        """The file's path without extension, and its folder's, which may stand for it."""
+        parts = (*filter(None, self.folder.split("/")), self.stem)
+        return (parts, parts[:-1]) if len(parts) > 1 else (parts,)
+
+    @cached_property
+    def owners(self) -> dict[str, frozenset[str]]:
+        """By name, all that may stand before it: its class, its file, its folder."""
+        around = {posixpath.basename(self.folder), self.stem} - {""}
+        found: dict[str, frozenset[str]] = {}
+        for name in self.names:
+            *before, last = SEPARATORS.split(name)
+            found[last] = found.get(last, frozenset()) | {*before, *around}
+        return found
+
+    @cached_property
+    def import_keys(self) -> frozenset[ImportKey]:
+        """The imports that lead here: of the file, of its folder, of each name in it."""
+        found: set[ImportKey] = set()
+        symbols = ("", *(SEPARATORS.split(name)[-1] for name in self.names))
+        for place in self.places:
+            before = place[-2] if len(place) > 1 else ""
+            for symbol in symbols:
+                found |= {("", place[-1], symbol), (before, place[-1], symbol)}
+        return frozenset(found)
+
+    def is_qualified(self, spelled: Sequence[str]) -> bool:
+        """Whether the written name, in parts, is the end of one of its own: `pricing.ZoneBetween`."""
+        owners = self.owners.get(spelled[-1])
+        return owners is not None and (len(spelled) == 1 or spelled[-2] in owners)
+
+
+def card_of(chunk: Chunk) -> Card:
+    own = chunk.qualified_name or chunk.symbol_name
+    names = dict.fromkeys((*((own,) if own else ()), *(each.qualified_name for each in chunk.defines)))
+    return Card(
+        id=chunk.id,
+        document_id=chunk.document_id,
+        source=chunk.document_source,
+        path=chunk.file_path or "",
+        corpus_type=chunk.corpus_type,
+        language=chunk.language or "",
+        symbol_name=chunk.symbol_name,
+        symbol_kind=chunk.symbol_kind,
+        names=tuple(names),
+        service_name=chunk.service_name,
+        start_line=chunk.start_line or 0,
+        timestamp=chunk.timestamp,
+    )
+
+
+def import_keys(paths: Iterable[str]) -> frozenset[ImportKey]:
+    """The keys of what a file imports: each path may end in a module, or in a symbol of one."""
+    found: set[ImportKey] = set()
+    for path in paths:
+        parts = [part for part in path.split("/") if part not in ("", ".", "..")]
+        for module, symbol in ((parts, ""), (parts[:-1], parts[-1] if parts else "")):
+            if module:
+                found.add((module[-2] if len(module) > 1 else "", module[-1], symbol))
+    return frozenset(found)
+
+
+def agreement(asked: Sequence[str], place: Sequence[str]) -> int:
+    """How many parts agree, from the last one backwards."""
+    count = 0
+    for a, b in zip(reversed(asked), reversed(place), strict=False):
+        if a != b:
+            break
+        count += 1
+    return count
+
+
+def only(cards: Iterable[Card]) -> Card | None:
+    """The one there is; the parts of one symbol, or a class and what is named after it in its file, count as one."""
+    found = list(cards)
+    if len(found) == 1:
+        return found[0]
+    documents = {each.document_id for each in found}
+    return min(found, key=lambda each: (each.start_line, each.id)) if len(documents) == 1 else None
+
+
+def nearest(cards: Sequence[Card], services: Iterable[str]) -> Card | None:
+    """The one that belongs to a service which the speaker names or is part of; else the one that is no test."""
+    wanted = frozenset(services)
+    close = [each for each in cards if not wanted.isdisjoint(each.services)]
+    return only(close) or only(each for each in cards if not each.is_test)
+
+
+def nearest_folder(cards: Sequence[Card], own: Card) -> Card | None:
+    """Of several that agree as much: the one in the same folder or program, or the one of them that is no test."""
+    same = [each for each in cards if each.source == own.source]
+    close = [each for each in same if each.folder == own.folder] or [each for each in same if each.top == own.top]
+    return only(close) or only(each for each in close if not each.is_test)

@@ -1,0 +1,119 @@
+"""A text and the places where it may be cut go in; its sections, each under its path of headings, and pieces come out.
+
+Markdown, reStructuredText, HTML, Word files, notebooks and PDFs differ in how a heading looks; what is done with it is
+the same for all of them, and is done here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from dowse.ingest.document import Piece
+from dowse.ingest.pack import Budget, Span, pack
+
+LONGEST_HEADING_CHARS = 120  # chosen: a heading is a name; longer ones would crowd the text out of the embedding
+LONGEST_LEAD_CHARS = 200  # chosen: the header of a table, repeated above each part of it
+SEPARATOR = " > "
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place where a text may be cut: a heading, or the start of a block."""
+
+    start: int
+    level: int = 0  # of a heading, from 1; 0 for a block
+    title: str = ""
+    lead: str = ""  # what is said again before each later part of the block, if it has to be cut
+
+
+@dataclass(frozen=True)
+class Section:
+    """From a heading to the next. `blocks` are where it may be cut; they touch and cover it."""
+
+    headings: tuple[tuple[int, str], ...]  # level and text, outermost first; empty before the first heading
+    blocks: tuple[Span, ...]
+    leads: tuple[tuple[Span, str], ...] = ()  # blocks that have one
+
+    @property
+    def level(self) -> int:
+        return self.headings[-1][0] if self.headings else 0
+
+    @property
+    def span(self) -> Span:
+        return self.blocks[0][0], self.blocks[-1][1]
+
+    @property
+    def chars(self) -> int:
+        return self.span[1] - self.span[0]
+
+    @property
+    def path(self) -> str | None:
+        return path_of(self.headings)
+
+
+def path_of(headings: Iterable[tuple[int, str]]) -> str | None:
+    return SEPARATOR.join(f"{'#' * level} {name}" for level, name in headings) or None
+
+
+def sections_of(marks: Iterable[Mark], start: int, stop: int) -> list[Section]:
+    """Marks in rising order. What follows a heading is not cut from it."""
+    sections: list[Section] = []
+    headings: tuple[tuple[int, str], ...] = ()
+    cuts = [Mark(start)]
+    after_heading = True
+    for mark in marks:
+        if mark.level:
+            sections += _closed(headings, cuts, mark.start)
+            title = " ".join(mark.title.split())[:LONGEST_HEADING_CHARS]
+            headings = (*(each for each in headings if each[0] < mark.level), (mark.level, title))
+            cuts, after_heading = [mark], True
+        elif after_heading:
+            after_heading = False
+            if mark.lead and mark.start > cuts[-1].start:
+                cuts.append(mark)
+        elif mark.start > cuts[-1].start:
+            cuts.append(mark)
+    return sections + _closed(headings, cuts, stop)
+
+
+def _closed(headings: tuple[tuple[int, str], ...], cuts: list[Mark], stop: int) -> list[Section]:
+    if cuts[0].start >= stop:
+        return []
+    blocks = tuple(pairwise((*(mark.start for mark in cuts), stop)))
+    leads = tuple((block, mark.lead) for block, mark in zip(blocks, cuts, strict=True) if mark.lead)
+    return [Section(headings, blocks, leads)]
+
+
+def merged(sections: Sequence[Section], budget: Budget) -> list[Section]:
+    """Tiny sections join the next one where that is their sibling or child; the longest of them gives the path."""
+    found: list[Section] = []
+    for section in sections:
+        last = found[-1] if found else None
+        if last and last.chars < budget.tiny_chars and last.level <= section.level:
+            longest = last if last.chars > section.chars and last.level == section.level else section
+            first = (last.span[0], section.blocks[0][1])
+            found[-1] = Section(longest.headings, (first, *section.blocks[1:]), section.leads)
+        else:
+            found.append(section)
+    return found
+
+
+def first_title(sections: Sequence[Section]) -> str | None:
+    """The first heading, if it is of the first level."""
+    headings = next((section.headings for section in sections if section.headings), ())
+    return headings[0][1] if headings and headings[0][0] == 1 else None
+
+
+def pieces_of(text: str, section: Section, title: str | None, budget: Budget) -> Iterator[Piece]:
+    """The section whole if it fits, else in parts."""
+    # The title leads the prefix already; as a heading it would be there twice.
+    headings = [(level, name) for level, name in section.headings if level > 1 or name != title]
+    path = path_of(headings)
+    prefix = SEPARATOR.join(part for part in (title, path) if part)
+    whole = section.chars <= budget.limit_chars
+    for span in [section.span] if whole else pack(text, section.blocks, budget):
+        lead = next((lead for (start, stop), lead in section.leads if start < span[0] < stop), "")
+        again = SEPARATOR.join(part for part in (prefix, lead[:LONGEST_LEAD_CHARS]) if part)
+        yield Piece(span, again, path)

@@ -1,0 +1,81 @@
+"""What is said about an index: how a run went, what it holds, what a check found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A file that could not be indexed, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class IndexReport:
+    """What an index run did. Files that could not be read are problems; files left out by a rule are skipped."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    skipped: tuple[tuple[str, int], ...] = ()  # by reason, most frequent first
+    problems: tuple[Problem, ...] = ()
+    chunks: int = 0  # written by this run
+    embedded: int = 0  # vectors made by this run
+    pending: int = 0  # chunks that still wait for a vector
+    embedding_note: str = ""  # why vectors were not made, if they were not
+    seconds: float = 0.0
+    interrupted: bool = False
+    masked: int = 0  # secrets that were taken out before anything was stored
+    scrubbed: tuple[tuple[str, int], ...] = ()  # e-mail, phone, name: how often, where a source is scrubbed
+    left_out: tuple[Problem, ...] = ()  # every skipped file with its reason, if they were asked for
+    notes: tuple[str, ...] = ()  # what was done in part, in words
+
+
+@dataclass(frozen=True)
+class SourceStatus:
+    """How a source stands against its files."""
+
+    name: str
+    root: str
+    documents: int
+    chunks: int
+    stale: int  # files that changed since they were indexed
+    missing: int  # files that are gone
+    last_indexed: datetime | None
+    embedded: int = 0  # chunks that have a vector
+
+
+@dataclass(frozen=True)
+class Status:
+    """How an index stands."""
+
+    path: str
+    schema_version: int
+    model: str | None
+    dimension: int | None
+    documents: int
+    chunks: int
+    vectors: int
+    pending: int  # chunks that wait for a vector
+    dead_chunks: int  # replaced or removed, until the next compaction
+    size_bytes: int
+    sources: tuple[SourceStatus, ...]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a doctor looked at and found."""
+
+    name: str
+    state: Literal["ok", "warn", "fail"]
+    detail: str
+    fix: str = ""
+
+
+# --- what is asked ----------------------------------------------------------------------------------

@@ -1,0 +1,155 @@
+"""What a client sent enters, as a JSON object or as parameters of a URL; a QueryRequest leaves, or an error that names
+the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, get_type_hints
+
+import msgspec
+
+from dowse import filters
+from dowse.config import Config
+from dowse.errors import BadRequestError
+from dowse.types import QueryRequest
+
+ALIASES: Mapping[str, str] = {"q": "text", "query": "text", "limit": "top_k"}
+PAIRS = ("meta_filter", "weights")  # JSON objects; in a URL key=value, several times
+MOMENTS = ("created_after", "created_before")
+CONTROLS = ("cursor", "facets")  # of an answer's shape, not of the question
+CLAUSES: Mapping[str, type[filters.Clause]] = {
+    each.__name__.lower(): each
+    for each in (filters.Eq, filters.Ne, filters.In, filters.Gt, filters.Lt, filters.Prefix, filters.Glob)
+}
+_TRUTH: Mapping[str, bool] = {"true": True, "1": True, "false": False, "0": False}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question, and in which shape its answer is wanted."""
+
+    request: QueryRequest
+    cursor: str | None = None  # None: not in pages; "" for the first one
+    facets: bool = False
+
+
+@cache
+def field_types() -> Mapping[str, Any]:
+    """Every field of a request and its type; `where` has a form of its own."""
+    return {name: kind for name, kind in get_type_hints(QueryRequest).items() if name != "where"}
+
+
+def asked_in_json(data: bytes, config: Config, also: Iterable[str] = ()) -> tuple[Asked, dict[str, Any]]:
+    """The body of a POST; `also` are further keys that the route knows, given back as they came."""
+    try:
+        row = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as err:
+        raise BadRequestError(f'the body is not JSON: {err}; send an object such as {{"text": "retry"}}') from err
+    if not isinstance(row, dict):
+        raise BadRequestError('the body is not an object; send one such as {"text": "retry payments"}')
+    others = {name: row.pop(name) for name in also if name in row}
+    return _asked(row, config, _from_json), others
+
+
+def asked_in_url(
+    pairs: Iterable[tuple[str, str]], config: Config, also: Iterable[str] = ()
+) -> tuple[Asked, dict[str, str]]:
+    """The parameters of a GET: a field's name once, or several times where it takes several values."""
+    values: dict[str, list[str]] = {}
+    for name, text in pairs:
+        values.setdefault(name, []).append(text)
+    others = {name: values.pop(name)[-1] for name in also if name in values}
+    return _asked(values, config, _from_url), others
+
+
+def _asked(row: dict[str, Any], config: Config, convert: Callable[[str, Any], Any]) -> Asked:
+    given: dict[str, Any] = {"top_k": config.top_k, "profile": config.profile}
+    controls: dict[str, Any] = {}
+    for key, value in row.items():
+        name = ALIASES.get(key, key)
+        if name in CONTROLS:
+            controls[name] = convert(name, value)
+        else:
+            given[name] = convert(_known(name), value)
+    if "text" not in given:
+        raise BadRequestError("there is no question; give it as `text` in a body or as `q` in a URL")
+    return Asked(QueryRequest(**given), controls.get("cursor"), bool(controls.get("facets")))
+
+
+def _known(name: str) -> str:
+    names = (*field_types(), "where")
+    if name not in names:
+        close = get_close_matches(name, (*names, *ALIASES, *CONTROLS), n=1)
+        advice = f"did you mean {close[0]!r}?" if close else "GET /openapi.json lists the fields"
+        raise BadRequestError(f"unknown field {name!r}; {advice}")
+    return name
+
+
+def _kind(name: str) -> Any:
+    return {"cursor": str | None, "facets": bool}.get(name) or field_types()[name]
+
+
+def _from_json(name: str, value: Any) -> Any:
+    if name == "where":
+        return _where(value)
+    if name in PAIRS and isinstance(value, dict):
+        value = list(value.items())
+    if isinstance(value, str) and _takes_several(name):
+        value = [value]
+    return _converted(name, value, strict=True)
+
+
+def _from_url(name: str, texts: list[str]) -> Any:
+    if name == "where":
+        raise BadRequestError("`where` does not fit into a URL; send the question with POST /v1/query")
+    if name == "legs":
+        texts = [leg for text in texts for leg in text.split(",")]
+    if name in PAIRS:
+        split = [text.partition("=") for text in texts]
+        if not all(equals for _, equals, _ in split):
+            raise BadRequestError(f"{name} is {texts[0]!r}; write it as {name}=key=value")
+        return _converted(name, [(key, value) for key, _, value in split], strict=False)
+    if _takes_several(name):
+        return _converted(name, texts, strict=False)
+    value: Any = texts[-1]
+    if bool in getattr(_kind(name), "__args__", (_kind(name),)):
+        value = _TRUTH.get(texts[-1].lower(), value)
+    return _converted(name, value, strict=False)
+
+
+def _takes_several(name: str) -> bool:
+    return name.endswith("_filter") or name in ("legs", "graph_relations")
+
+
+def _converted(name: str, value: Any, *, strict: bool) -> Any:
+    try:
+        if name in MOMENTS and isinstance(value, str):
+            return datetime.fromisoformat(value)  # a day alone counts, too; msgspec wants all of RFC 3339
+        return msgspec.convert(value, _kind(name), strict=strict)
+    except ValueError as err:
+        raise BadRequestError(f"{name}: {err}; GET /openapi.json says what it takes") from err
+
+
+def _where(value: Any) -> filters.Filter:
+    """A list of clauses such as {"op": "gt", "field": "meta.stars", "value": 3}."""
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise BadRequestError('where: give a list of clauses such as {"op": "eq", "field": "language", "value": "go"}')
+    return tuple(_clause(dict(each)) for each in value)
+
+
+def _clause(row: dict[str, Any]) -> filters.Clause:
+    op = row.pop("op", None)
+    kind = CLAUSES.get(op) if isinstance(op, str) else None
+    if kind is None:
+        raise BadRequestError(f"where: unknown op {op!r}; choose from {', '.join(CLAUSES)}")
+    try:
+        if unknown := set(row) - set(kind.__dataclass_fields__):
+            raise BadRequestError(f"where: {op} has no {sorted(unknown)[0]!r}")
+        return msgspec.convert(row, kind)
+    except msgspec.ValidationError as err:
+        raise BadRequestError(f"where: {op}: {err}") from err

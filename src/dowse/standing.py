@@ -1,0 +1,30 @@
+"""A store goes in; what it holds, and what of it is behind its sources, comes out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dowse.ingest.locate import source_status
+from dowse.persist.manifest import SCHEMA_VERSION
+from dowse.reports import Status
+
+if TYPE_CHECKING:
+    from dowse.persist.embedded import EmbeddedStore
+
+
+def status(store: EmbeddedStore) -> Status:
+    reader = store.reader()
+    stats = reader.stats
+    return Status(
+        path=str(store.folder),
+        schema_version=SCHEMA_VERSION,
+        model=stats.model,
+        dimension=stats.dimension,
+        documents=stats.documents,
+        chunks=stats.chunks,
+        vectors=stats.vectors,
+        pending=stats.chunks - stats.vectors,
+        dead_chunks=len(reader.dead),
+        size_bytes=sum(file.stat().st_size for file in store.folder.rglob("*") if file.is_file()),
+        sources=tuple(source_status(store, reader, source) for source in store.sources()),
+    )

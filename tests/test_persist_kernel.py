@@ -1,0 +1,130 @@
+"""One contract for the inner loops: the compiled ones against numpy's, and both against plain arithmetic."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dowse.errors import BadRequestError
+from dowse.persist.bm25 import term_score
+from dowse.persist.kernel import NUMPY, Kernel, Postings, Wanted, open_kernel
+
+pytest.importorskip("numba", reason="the extra `fast` is not installed")
+FAST = open_kernel("fast")
+ANY_KERNEL = pytest.mark.parametrize("kernel", [NUMPY, FAST], ids=["numpy", "fast"])
+
+
+def read_only(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    """As mapped files are."""
+    array.setflags(write=False)
+    return array
+
+
+def codes(rows: int, words: int, seed: int) -> list[NDArray[np.uint64]]:
+    rng = np.random.default_rng(seed)
+    return [read_only(rng.integers(0, 2**64, rows, np.uint64)) for _ in range(words)]  # type: ignore[misc]
+
+
+def distances(columns: list[NDArray[np.uint64]], query: NDArray[np.uint64]) -> NDArray[np.int64]:
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    wanted = query.tolist()
+    return np.array([sum((a ^ b).bit_count() for a, b in zip(row, wanted, strict=True)) for row in rows])
+
+
+@ANY_KERNEL
+@pytest.mark.parametrize("allowed", [None, "few", "most"])
+@pytest.mark.parametrize("words", [1, 6])
+def test_the_nearest_codes_are_all_within_the_distance_of_the_last(
+    kernel: Kernel, allowed: str | None, words: int
+) -> None:
+    columns, query = codes(5000, words, 1), codes(words, 1, 2)[0]
+    share = {None: 1.0, "few": 0.1, "most": 0.9}[allowed]
+    chosen = np.flatnonzero(np.random.default_rng(3).random(5000) < share)
+    found = kernel.nearest_codes(columns, query, 100, None if allowed is None else chosen)
+    far = distances(columns, query)[chosen]
+    limit = np.sort(far)[100 - 1]
+    assert found.tolist() == chosen[far <= limit].tolist()
+
+
+@ANY_KERNEL
+def test_asked_for_more_codes_than_there_are_gives_all(kernel: Kernel) -> None:
+    columns = codes(10, 2, 4)
+    assert kernel.nearest_codes(columns, columns[0][:2], 50, None).tolist() == list(range(10))
+
+
+@ANY_KERNEL
+def test_dots_are_those_of_the_rows_asked_for(kernel: Kernel) -> None:
+    rng = np.random.default_rng(5)
+    floats = rng.normal(size=(40, 100)).astype(np.float32)
+    vector = rng.normal(size=100).astype(np.float32)
+    rows = np.array([3, 39, 0])
+    wanted = [float(np.dot(floats[row].astype(np.float64), vector)) for row in rows]
+    np.testing.assert_allclose(kernel.float_dots(rows, floats, vector), wanted, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(kernel.float_dots(None, floats, vector)[rows], wanted, rtol=1e-4, atol=1e-4)
+    data = rng.integers(-127, 128, (40, 100)).astype(np.int8)
+    scales = rng.random(40).astype(np.float32)
+    scaled = [float(np.dot(data[row].astype(np.float64), vector)) * float(scales[row]) for row in rows]
+    np.testing.assert_allclose(kernel.byte_dots(rows, data, scales, vector), scaled, rtol=1e-4, atol=1e-3)
+
+
+def postings(chunks: list[dict[int, int]], lengths: list[tuple[int, int]]) -> Postings:
+    entries = [sorted(chunk.items()) for chunk in chunks]
+    flat = [entry for chunk in entries for entry in chunk]
+    return Postings(
+        np.array([term for term, _ in flat], np.uint32),
+        np.array([count for _, count in flat], np.uint16),
+        np.cumsum([len(chunk) for chunk in entries]).astype(np.int64),
+        np.array(lengths, np.uint32).reshape(-1, 2),
+    )
+
+
+CHUNK = st.dictionaries(st.integers(0, 30), st.integers(1, 9), max_size=12)
+
+
+@ANY_KERNEL
+@settings(max_examples=60, deadline=None)
+@given(chunks=st.lists(CHUNK, min_size=1, max_size=8), terms=st.lists(st.integers(0, 30), unique=True, max_size=6))
+def test_bm25_is_the_sum_of_the_formula_over_the_terms(
+    kernel: Kernel, chunks: list[dict[int, int]], terms: list[int]
+) -> None:
+    lengths = [(sum(chunk.values()), 2 * sum(chunk.values()) + 1) for chunk in chunks]
+    terms = sorted(terms)
+    wanted = Wanted(
+        np.array(terms, np.uint32),
+        np.array([term % 2 for term in terms], np.int64),
+        np.array([1.0 + term for term in terms], np.float64),
+        np.array([1, 0], np.int64),
+        np.array([7.0, 5.0]),
+    )
+    slots = np.arange(len(chunks))[::-1].astype(np.int64)
+    found = kernel.bm25(slots, postings(chunks, lengths), wanted)
+    for leg, (column, mean) in enumerate(((1, 7.0), (0, 5.0))):
+        for at, slot in enumerate(slots.tolist()):
+            exact = sum(
+                term_score(1.0 + term, chunks[slot][term], lengths[slot][column], mean)
+                for term in terms
+                if term % 2 == leg and term in chunks[slot]
+            )
+            assert found[leg, at] == pytest.approx(exact)
+
+
+def test_auto_is_numpy_in_a_process_that_ends_and_fast_in_one_that_lives_on() -> None:
+    assert open_kernel("auto") is NUMPY
+    assert type(open_kernel("auto", lives_on=True)).__name__ == "FastKernel"
+
+
+def test_an_unknown_kernel_is_refused_with_the_choices() -> None:
+    with pytest.raises(BadRequestError, match="unknown kernel 'simd'; choose from auto, numpy, fast"):
+        open_kernel("simd")
+
+
+def test_without_numba_the_fast_kernel_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.delitem(sys.modules, "dowse.persist.kernel_fast", raising=False)
+    with pytest.raises(BadRequestError, match=r"pip install 'dowse\[fast\]'"):
+        open_kernel("fast")
