@@ -18,6 +18,7 @@ OUT = Path(__file__).parents[1] / "docs" / "img"
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 340, 70, 150, 40, 45
 COLOURS = ("#1b6ca8", "#d1495b", "#66a182", "#edae49", "#6d597a", "#2e4057", "#8d96a3", "#00798c", "#b56576")
 FILTERS = ("none", "10 %", "0.5 %")
+LETTER, ROW = 6.2, 12  # about a letter's width and a line's height, at the size of names
 
 Points = Sequence[tuple[float, float]]
 
@@ -148,11 +149,23 @@ def scatter(title: str, across: str, up: str, points: Mapping[str, tuple[float, 
         at = HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - BOTTOM - TOP)
         parts.append(_text(LEFT - 6, at + 4, f"{value:.2f}", anchor="end"))
     parts += [_text(place_x(value), HEIGHT - BOTTOM + 16, f"{value:g}", anchor="middle") for value in _powers(xs)]
+    taken: list[tuple[float, float, float]] = []
     for (name, (x, y)), colour in zip(points.items(), COLOURS * 3, strict=False):
         at = HEIGHT - BOTTOM - (y - low) / (high - low) * (HEIGHT - BOTTOM - TOP)
         parts.append(f'<circle cx="{place_x(x):.1f}" cy="{at:.1f}" r="4" fill="{colour}"/>')
-        parts.append(_text(place_x(x) + 6, at + 4, name, colour=colour))
+        parts.append(_text(place_x(x) + 6, _free(taken, place_x(x) + 6, at + 4, name), name, colour=colour))
     return _svg(parts)
+
+
+def _free(taken: list[tuple[float, float, float]], x: float, y: float, name: str) -> float:
+    """How low a name must stand so that it covers none that is there; it is then there itself."""
+    end = x + LETTER * len(name)
+    while any(
+        x < others_end and others_x < end and abs(y - others_y) < ROW for others_x, others_end, others_y in taken
+    ):
+        y += 1
+    taken.append((x, end, y))
+    return y
 
 
 def bars(title: str, groups: Mapping[str, Mapping[str, float]]) -> str:

@@ -32,37 +32,40 @@ def names_of(document: Document) -> tuple[Name, ...]:
     `GetQuote`; a file by its name, and as a module by the part before the dot; a conversation by its thread; an error
     code by the table row, heading or literal that defines it.
     """
-    found: dict[tuple[str, str], ChunkId] = {}
-    for chunk in sorted(document.chunks, key=lambda each: each.level != "chunk"):  # what is searched comes first
-        for key in _names(chunk, document.path):
-            found.setdefault(key, chunk.id)
+    found = bearers(document)
     return tuple(Name(kind, name, found[kind, name], document.id) for kind, name in sorted(found))
 
 
-def _names(chunk: Chunk, path: str) -> Iterator[tuple[str, str]]:
-    folder, _, file = path.rpartition("/")
-    stem = file.partition(".")[0]
-    yield FILE, file
-    yield MODULE, folder.rpartition("/")[2] if stem in _FOLDER_FILES else stem
-    if chunk.language == "go":  # a package is a folder
-        yield MODULE, folder.rpartition("/")[2]
-    for name in filter(None, (chunk.symbol_name, chunk.qualified_name)):
-        yield from ((SYMBOL, each) for each in symbol_names(name))
-    for defined in chunk.defines:
-        yield from ((SYMBOL, each) for each in symbol_names(defined.qualified_name))
+def bearers(document: Document) -> dict[tuple[str, str], ChunkId]:
+    """By kind and name, the chunk that bears it. For the store, which writes thousands and needs no values of them."""
+    found: dict[tuple[str, str], ChunkId] = {}
+    folder, _, file = document.path.rpartition("/")
+    stem, package = file.partition(".")[0], folder.rpartition("/")[2]
+    whole = [(FILE, file), (MODULE, package if stem in _FOLDER_FILES else stem)]
+    for chunk in sorted(document.chunks, key=lambda each: each.level != "chunk"):  # what is searched comes first
+        for key in _names(chunk, stem):
+            found.setdefault(key, chunk.id)
+        for key in [*whole, (MODULE, package)] if chunk.language == "go" else whole:  # in Go a package is a folder
+            found.setdefault(key, chunk.id)
+    return found
+
+
+def _names(chunk: Chunk, stem: str) -> list[tuple[str, str]]:
+    """The chunk's own, without its file's."""
+    spelled = {chunk.symbol_name, chunk.qualified_name, *(each.qualified_name for each in chunk.defines)}
+    names = [(SYMBOL, each) for name in spelled if name for each in symbol_names(name)]
     if chunk.thread_id:
-        yield THREAD, thread_name(chunk)
+        names.append((THREAD, thread_name(chunk)))
     if chunk.level == "chunk":
-        yield from ((CODE, code) for code in _codes(chunk, stem))
+        names += [(CODE, code) for code in _codes(chunk, stem)]
+    return names
 
 
-def symbol_names(qualified: str) -> Iterator[str]:
+def symbol_names(qualified: str) -> tuple[str, ...]:
     """What a symbol goes by: its qualified name, the last two parts of it, and the last."""
-    yield qualified
     parts = SEPARATORS.split(qualified)
-    for end in (parts[-1:], parts[-2:]):
-        if all(end):
-            yield ".".join(end)
+    ends = (parts[-1:], parts[-2:]) if len(parts) > 1 else (parts,)
+    return (qualified, *(".".join(end) for end in ends if all(end)))
 
 
 def thread_name(chunk: Chunk) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -55,19 +56,19 @@ class ColumnWriter:
     def append(self, chunks: Sequence[Chunk], rows_before: int) -> list[list[str]]:
         """Write the columns; return, for each chunk, the tags by which words can be filtered."""
         fields = [*TEXT_FIELDS, *sorted({META + key for chunk in chunks for key, _ in chunk.meta})]
-        values = {field: [field_value(chunk, field) for chunk in chunks] for field in fields}
-        codes = self._encode(
-            {field: [str(each) for each in column if each is not None] for field, column in values.items()}
-        )
+        values = {field: _texts(chunks, field) for field in fields}
+        values = {field: column for field, column in values.items() if any(each is not None for each in column)}
+        codes = self._encode({field: [each for each in column if each is not None] for field, column in values.items()})
         tags: list[list[str]] = [[] for _ in chunks]
         for field, column in values.items():
-            numbers = [_ABSENT if value is None else codes[field][str(value)] for value in column]
-            if any(numbers):
-                self._part.pad(_file(field), rows_before * 4)
-                self._part.append(_file(field), np.array(numbers, "<u4"))
+            own = codes[field]
+            numbers = [_ABSENT if value is None else own[value] for value in column]
+            self._part.pad(_file(field), rows_before * 4)
+            self._part.append(_file(field), np.array(numbers, "<u4"))
+            spelled = {number: tag(field, number) for number in set(numbers) - {_ABSENT}}
             for row, number in zip(tags, numbers, strict=True):
                 if number:
-                    row.append(tag(field, number))
+                    row.append(spelled[number])
         for field in NUMBER_FIELDS:
             numbers_of = [field_value(chunk, field) for chunk in chunks]
             self._part.append(_file(field), np.array([np.nan if v is None else v for v in numbers_of], "<f8"))
@@ -98,6 +99,15 @@ class ColumnWriter:
             self._last[field] = rows[0][0] or 0
         self._last[field] += 1
         return self._last[field]
+
+
+def _texts(chunks: Sequence[Chunk], field: str) -> list[str | None]:
+    """What the chunks hold in a field, as text."""
+    if field.startswith(META):
+        values = [field_value(chunk, field) for chunk in chunks]
+    else:
+        values = list(map(attrgetter(field), chunks))
+    return [value if value is None else str(value) for value in values]
 
 
 def tag(field: str, code: int) -> str:

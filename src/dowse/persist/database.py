@@ -138,8 +138,8 @@ class Database:
             for document in documents:
                 was = links.before(connection, document.id)
                 _end(connection, document.id, seq)
-                _insert(connection, document, now)
-                links.settle(connection, was, document)
+                names = _insert(connection, document, now)
+                links.settle(connection, was, document, names)
 
     def remove(self, document_ids: Collection[str]) -> int:
         with self.transaction() as connection:
@@ -283,7 +283,8 @@ def _next_seq(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
 
 
-def _insert(connection: sqlite3.Connection, document: Document, now: str) -> None:
+def _insert(connection: sqlite3.Connection, document: Document, now: str) -> frozenset[tuple[str, str]]:
+    """The names that the document brings, each with its kind."""
     searchable = sum(chunk.level == "chunk" for chunk in document.chunks)
     cursor = connection.execute(
         f"INSERT INTO documents ({_INFO}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -299,14 +300,14 @@ def _insert(connection: sqlite3.Connection, document: Document, now: str) -> Non
             for chunk in document.chunks
         ],
     )  # fmt: skip
-    links.tell(connection, document, number)
     services.tell_facts(connection, document, number)
+    return links.tell(connection, document, number)
 
 
 def _remove(connection: sqlite3.Connection, document_id: str, seq: int) -> bool:
     was = links.before(connection, document_id)
     ended = _end(connection, document_id, seq)
-    links.settle(connection, was, None)
+    links.settle(connection, was)
     return ended
 
 

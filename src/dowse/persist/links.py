@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from dowse.names import names_of
+from dowse.names import bearers
 from dowse.persist.sqlite_rows import batches, id_row, marks, row_id
 from dowse.types import Document, Edge, Name
 
@@ -46,21 +46,28 @@ def forget(connection: sqlite3.Connection, number: int) -> None:
         connection.execute(f"DELETE FROM {table} WHERE document = ?", [number])
 
 
-def tell(connection: sqlite3.Connection, document: Document, number: int) -> None:
-    """Write a document's names and its reader's edges."""
+def tell(connection: sqlite3.Connection, document: Document, number: int) -> frozenset[tuple[str, str]]:
+    """Write a document's names and its reader's edges. The names, each with its kind."""
+    found = bearers(document)
+    rows = sorted((kind, name, chunk) for (kind, name), chunk in found.items())
     connection.executemany(
-        "INSERT INTO names VALUES (?, ?, ?, ?)",
-        [(each.kind, each.name, id_row(each.chunk_id), number) for each in names_of(document)],
+        "INSERT INTO names VALUES (?, ?, ?, ?)", [(kind, name, id_row(chunk), number) for kind, name, chunk in rows]
     )
     _insert_edges(connection, document.edges, number, "")
+    return frozenset(found)
 
 
-def settle(connection: sqlite3.Connection, was: Before, document: Document | None) -> None:
-    """After the change: who spoke of chunks that are gone is to be linked anew, and so is who may speak of new names.
+def settle(
+    connection: sqlite3.Connection,
+    was: Before,
+    document: Document | None = None,
+    names: frozenset[tuple[str, str]] = frozenset(),
+) -> None:
+    """After the change, to a document with these names or to none: who spoke of chunks that are gone is to be linked
+    anew, and so is who may speak of new names.
 
     Chunks that stayed keep the edges of others into them, for their ids are the same.
     """
-    names = {(each.kind, each.name) for each in names_of(document)} if document else set()
     chunks = {id_row(chunk.id) for chunk in document.chunks} if document else set()
     connection.executemany("INSERT OR IGNORE INTO renamed VALUES (?, ?)", names ^ was.names)
     lost = sorted(was.chunks - chunks)
