@@ -90,6 +90,11 @@ def test_piped_hits_are_path_line_score_first_line(tmp_path: Path) -> None:
     assert terminal.hit_line(CHUNK, place) == "app/src/pay.py:10:0.750:def first():"
 
 
+def test_a_hit_of_a_paper_tells_its_page(tmp_path: Path) -> None:
+    paged = replace(CHUNK, start_line=None, end_line=None, page=3)
+    assert terminal.hit_line(paged, Places({}, tmp_path).of(paged)) == "app/src/pay.py:p3:0.750:def first():"
+
+
 def test_the_snippet_is_the_line_with_most_words_of_the_query() -> None:
     lines = Marker("retry payments", Tokenizer()).snippet(CHUNK, 1)
     assert [line.number for line in lines] == [12, 13, 14]

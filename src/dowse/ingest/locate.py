@@ -21,12 +21,18 @@ _WILD = re.compile(r"[*?\[{]")
 
 
 def documents_matching(store: Store, target: str) -> list[DocumentInfo]:
-    """By document id, file, folder, `source/path`, or a glob over those."""
-    if _ID.fullmatch(target) and (found := store.reader().document(target)):
-        return [found]
-    if _WILD.search(target):
-        clause = Glob("uri", (target,))
-        return [info for info in store.documents() if holds(clause, _uri(info)) or holds(clause, info.path)]
+    """By document id, file, folder, `source/path`, or a glob over those. A file may be named like a glob, `[id].ts`."""
+    if _ID.fullmatch(target) and (known := store.reader().document(target)):
+        return [known]
+    found = _spelled(store, target)
+    if found or not _WILD.search(target):
+        return found
+    clause = Glob("uri", (target,))
+    return [info for info in store.documents() if holds(clause, _uri(info)) or holds(clause, info.path)]
+
+
+def _spelled(store: Store, target: str) -> list[DocumentInfo]:
+    """At the very place, or below it."""
     wanted = set(_addresses(store.sources(), target))
     return [info for info in store.documents() if any(_is_below(_uri(info), each) for each in wanted)]
 
@@ -36,7 +42,7 @@ def chunks_at(store: Store, target: str) -> tuple[Chunk, ...]:
     reader = store.reader()
     if _ID.fullmatch(target) and (found := reader.get([target])):
         return tuple(found.values())
-    whole = [info for info in documents_matching(store, target) if not _WILD.search(target)]
+    whole = _spelled(store, target) or ([] if _WILD.search(target) else documents_matching(store, target))
     lines = None if whole else _LINES.fullmatch(target)
     infos = whole or (documents_matching(store, lines["file"]) if lines else [])
     if not infos:

@@ -121,10 +121,11 @@ def forced(env: Mapping[str, str]) -> bool:
 
 
 def hit_line(chunk: ScoredChunk, place: Place) -> str:
-    """`path:line:score:first line`, for pipes."""
+    """`path:line:score:first line`, for pipes; `path:p3:…` where there are pages and no lines."""
     text = next((line.strip() for line in clean(chunk.text).split("\n") if line.strip()), "")
     score = f"{chunk.final_score:.{SCORE_DIGITS}f}"
-    return f"{clean_path(place.path)}:{chunk.start_line or 1}:{score}:{text}"
+    line = chunk.start_line or (f"p{chunk.page}" if chunk.page else 1)
+    return f"{clean_path(place.path)}:{line}:{score}:{text}"
 
 
 def explain_lines(chunk: ScoredChunk) -> list[str]:

@@ -86,7 +86,8 @@ def print_result(out: Console, result: QueryResult, look: Look) -> None:
 
 
 def _print_hit(out: Console, rank: int, chunk: ScoredChunk, place: Place, marker: Marker, look: Look) -> None:
-    lines = f"{chunk.start_line}-{chunk.end_line}" if chunk.start_line else ""
+    page = f"page {chunk.page}" if chunk.page else ""
+    lines = f"{chunk.start_line}-{chunk.end_line}" if chunk.start_line else page
     about = chunk.qualified_name or chunk.symbol_name or chunk.section_path or chunk.document_title
     head = Text().append(f" {rank:>2} ", "bold")
     head.append(f"{chunk.final_score:.{SCORE_DIGITS}f}  ", "cyan")
