@@ -1,10 +1,10 @@
 """What the query path itself costs: an index of the bench corpus goes in, one line a bar comes out.
 
 Measured: CPU of one thread in milliseconds, median over the questions of `bench.queries`, models left out (question
-vectors are looked up). Corpus: `bench.corpus`, seed there. Everything is on: heuristic reranking, freshness, boost,
-MMR, exact names, parents, explanation; top_k 20. The legs and the fetching of text are the store's, and are shown but
-not counted. Run `python -m bench.query --chunks 100000`, after `python -m bench.engine --chunks 100000` has built the
-index.
+vectors are looked up), with the fast kernel. Corpus: `bench.corpus`, seed there. Everything is on: heuristic
+reranking, freshness, boost, MMR, exact names, parents, explanation; top_k 20. The legs and the fetching of text are the
+store's, and are shown but not counted. Run `python -m bench.query --chunks 100000`, after `python -m bench.engine
+--chunks 100000` has built the index.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from bench import cache, queries
 from bench.figures import Figure
 from dowse.models.registry import DEFAULT
 from dowse.persist.embedded import EmbeddedStore
+from dowse.persist.kernel import open_kernel
 from dowse.ports import Candidate, Matrix, StoreReader
 from dowse.query.diversify import apply_mmr
 from dowse.query.pipeline import prepared, walk
@@ -60,7 +61,7 @@ def main() -> None:
     asked = queries.questions()
     texts = [row["text"] for row in json.loads(asked.read_bytes())]
     embedder = Known(dict(zip(texts, np.load(asked.with_suffix(".npy")), strict=True)))
-    store = EmbeddedStore(Path(place), read_only=True)
+    store = EmbeddedStore(Path(place), read_only=True, kernel=open_kernel("fast"))
     try:
         figures = [*_path(store.reader(), texts, embedder), *_parts(store.reader(), texts)]
     finally:
