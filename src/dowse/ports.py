@@ -208,6 +208,10 @@ class StoreReader(Protocol):
         """How many of the chunks that pass the filter have a vector."""
         ...
 
+    def held_terms(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Sequence[Mapping[Leg, tuple[str, ...]]]:
+        """By chunk and leg, which of the terms it holds: each once, in the order given. None where there is no chunk."""
+        ...
+
     def attainable_words(self, terms: Mapping[Leg, Sequence[str]]) -> Mapping[Leg, float]:
         """The BM25 that a chunk full of all these terms would come near, in every leg asked for.
 

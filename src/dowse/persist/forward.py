@@ -142,6 +142,26 @@ class ForwardReader:
         )
         return dict(zip(legs, self._kernel.bm25(slots, self._postings, wanted), strict=True))
 
+    def held(self, slots: Slots, terms: Mapping[Leg, Sequence[str]]) -> list[dict[Leg, tuple[str, ...]]]:
+        """By slot and leg, which of the terms the chunk holds; none for a slot below 0."""
+        asked = [(leg, term) for leg, of_leg in terms.items() for term in dict.fromkeys(of_leg)]
+        wanted = np.array([hash_term(term, leg) for leg, term in asked], np.uint32)
+        found: list[dict[Leg, tuple[str, ...]]] = []
+        for slot in slots.tolist():
+            own = self._own_terms(slot)
+            at = np.searchsorted(own, wanted)
+            there = (own[np.minimum(at, len(own) - 1)] == wanted).tolist() if len(own) else [False] * len(asked)
+            said = [pair for pair, holds in zip(asked, there, strict=True) if holds]
+            found.append({leg: tuple(term for each, term in said if each == leg) for leg in terms})
+        return found
+
+    def _own_terms(self, slot: int) -> NDArray[np.uint32]:
+        """Hashes of one chunk's terms, ascending."""
+        if slot < 0:
+            return np.empty(0, np.uint32)
+        start = int(self._postings.ends[slot - 1]) if slot else 0
+        return self._postings.terms[start : int(self._postings.ends[slot])]
+
     def terms_of(self, slots: Slots) -> NDArray[np.uint32]:
         """All entries of the chunks, one chunk after the other."""
         found: NDArray[np.uint32] = self._postings.terms[entries(slots, self._postings.ends)[0]]

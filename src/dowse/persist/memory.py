@@ -271,6 +271,15 @@ class MemoryReader:
     def embedded(self, where: Filter) -> int:
         return sum(each.content_hash in self._state.vectors for each in self._passing(where))
 
+    def held_terms(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Sequence[Mapping[Leg, tuple[str, ...]]]:
+        return [
+            {
+                leg: tuple(term for term in dict.fromkeys(of_leg) if self._bm25(leg, [term], number_id(int(each))) > 0)
+                for leg, of_leg in terms.items()
+            }
+            for each in ids
+        ]
+
     def attainable_words(self, terms: Mapping[Leg, Sequence[str]]) -> Mapping[Leg, float]:
         return {leg: attainable(of_leg, len(self.searchable), self._frequency(leg)) for leg, of_leg in terms.items()}
 

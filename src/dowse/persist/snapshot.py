@@ -118,6 +118,9 @@ class Snapshot:
         scores = self._forward.score(slots[exist], self._weights(terms), self._mean_lengths)
         return {leg: _spread(values, exist, 0.0) for leg, values in scores.items()}
 
+    def held_terms(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Sequence[Mapping[Leg, tuple[str, ...]]]:
+        return self._forward.held(self._slots(ids), terms)
+
     def attainable_words(self, terms: Mapping[Leg, Sequence[str]]) -> Mapping[Leg, float]:
         return {leg: attainable(of_leg, self.living, self._frequency(leg)) for leg, of_leg in terms.items()}
 

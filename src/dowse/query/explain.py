@@ -2,71 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from math import isnan
 
-from dowse.identity import searchable_text
 from dowse.query.fuse import ReciprocalRank, ZScore
 from dowse.query.fuse_nested import CrossQuery
-from dowse.query.slate import Column, Fused, Query
-from dowse.text import STOP_MARK, Tokenizer
-from dowse.types import Chunk, Leg, Score
+from dowse.query.slate import Column, Fused
+from dowse.types import Leg, Score
 
 LABELS: Mapping[Leg, str] = {"dense": "dense", "bm25_code": "code", "bm25_nlp": "prose"}
-IRREGULAR = frozenset({"die", "lie", "tie"})  # stems of dying, lying and tying: Snowball's exceptions
 Matched = Mapping[Leg, tuple[str, ...]]
-
-
-class Matcher:
-    """Finds out which of a query's terms occur in a chunk. One for all hits of a result: words are cut once.
-
-    Only words that hold the beginning of a term are cut: the whole text of every hit would take longer than the rest
-    of the path.
-    """
-
-    def __init__(self, query: Query, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        self._wanted = [(leg, [(term, _beginning(leg, term)) for term in dict.fromkeys(of)]) for leg, of in query.terms]
-        self._known: dict[tuple[Leg, str], Collection[str]] = {}
-
-    def __call__(self, chunk: Chunk) -> Matched:
-        """By word leg, in the query's order."""
-        text = f" {searchable_text(chunk)} ".replace("\n", " ")
-        lower = text.lower()
-        if len(lower) != len(text):  # a few letters have another length in lower case, and places would not agree
-            return {
-                leg: tuple(term for term, _ in terms if term in self._terms(leg, text)) for leg, terms in self._wanted
-            }
-        return {
-            leg: tuple(term for term, start in terms if self._occurs(leg, term, start, text, lower))
-            for leg, terms in self._wanted
-        }
-
-    def _occurs(self, leg: Leg, term: str, start: str, text: str, lower: str) -> bool:
-        at = lower.find(start)
-        while at >= 0:
-            end = lower.find(" ", at)
-            if term in self._terms(leg, text[lower.rfind(" ", 0, at) + 1 : end]):
-                return True
-            at = lower.find(start, end)
-        return False
-
-    def _terms(self, leg: Leg, word: str) -> Collection[str]:
-        known = self._known.get((leg, word))
-        if known is None:
-            stems, stops = ((), ()) if leg == "bm25_code" else self._tokenizer.prose(word)
-            known = self._known[leg, word] = self._tokenizer.code(word) if leg == "bm25_code" else (*stems, *stops)
-        return known
-
-
-def _beginning(leg: Leg, term: str) -> str:
-    """What a word must hold, in lower case, to become the term. A stem may differ from its word in the last letter
-    (retri, retry).
-    """
-    bare = term.removeprefix(STOP_MARK)
-    if leg == "bm25_code" or len(bare) < 2:
-        return bare
-    return bare[:1] if bare in IRREGULAR else bare[:-1]
 
 
 def history(fused: Fused, row: int, matched: Matched) -> tuple[Score, ...]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import floor, isnan
 from typing import Any
 
+import numpy as np
+
+from dowse.identity import id_number
 from dowse.ports import StoreReader, StoreStats
 from dowse.query.confidence import Confidence
-from dowse.query.explain import Historian, Matcher
+from dowse.query.explain import Historian, Matched
 from dowse.query.slate import Fused, Hit, Slate, Traced
 from dowse.text import Tokenizer
 from dowse.types import LEGS, Chunk, Leg, QueryMetadata, QueryRequest, QueryResult, ScoredChunk
@@ -51,9 +54,10 @@ def result_of(traced: Traced, asked: Asked) -> QueryResult:
     """The one trim to k happens here."""
     slate = traced.slate
     sure = slate.confidence
-    matcher = Matcher(slate.query, asked.tokenizer) if asked.request.explain else None
+    shown = slate.hits[: slate.query.k]
+    matched = _matched(shown, slate, asked.reader) if asked.request.explain else ({},) * len(shown)
     historian = None if slate.fused is None else Historian(slate.fused)
-    chunks = tuple(_scored(hit, slate, matcher, historian) for hit in slate.hits[: slate.query.k])
+    chunks = tuple(_scored(hit, slate, held, historian) for hit, held in zip(shown, matched, strict=True))
     variants = tuple(each.text for each in slate.query.variants)
     return QueryResult(
         query=asked.request.text,
@@ -70,12 +74,17 @@ def result_of(traced: Traced, asked: Asked) -> QueryResult:
     )
 
 
-def _scored(hit: Hit, slate: Slate, matcher: Matcher | None, historian: Historian | None) -> ScoredChunk:
+def _matched(hits: Sequence[Hit], slate: Slate, reader: StoreReader) -> Sequence[Matched]:
+    """Which of the question's terms each hit holds."""
+    ids = np.array([id_number(hit.found.id) for hit in hits], np.uint64)
+    return reader.held_terms(dict(slate.query.terms), ids)
+
+
+def _scored(hit: Hit, slate: Slate, matched: Matched, historian: Historian | None) -> ScoredChunk:
     fused, row = slate.fused, hit.row
     given = _given_later(hit, slate.confidence)
     if fused is None or row is None or historian is None:
         return _shown(hit.chunk, given | {"scores": hit.scores})
-    matched = {} if matcher is None else matcher(hit.found)
     legs = _leg_values(fused, row)
     return _shown(
         hit.chunk,
