@@ -17,11 +17,12 @@ from speak import each_timed, read, rows, serve, size_mb, versions
 import dowse
 from dowse.filters import META, Filter, In
 from dowse.identity import chunk_id, document_id, embedded_text, text_hash
+from dowse.ingest.pipeline import IndexOptions
 from dowse.models import open_embedder
 from dowse.models.registry import DEFAULT
 from dowse.persist.embedded import EmbeddedStore
 from dowse.persist.kernel import open_kernel
-from dowse.ports import Matrix
+from dowse.ports import Matrix, Progress
 from dowse.query.pipeline import answer, prepared
 from dowse.query.stream import stream
 from dowse.text import Tokenizer
@@ -213,14 +214,27 @@ class Dowse:
         return spent
 
     def index_files(self, folder: str, index: str) -> dict[str, Any]:
-        """What `dowse index` does before it embeds: reading, cutting, writing and publishing words."""
+        """What `dowse index` does before it embeds: reading, cutting, writing and publishing words; then linking."""
         shutil.rmtree(index, ignore_errors=True)
         engine = dowse.open(index, embedder=None)
+        linking_since: list[float] = []
+
+        def watch(progress: Progress) -> None:
+            if progress.phase == "link" and not linking_since:
+                linking_since.append(time.process_time())  # after the first batch of documents was linked
+
         started = time.process_time()
-        report = engine.index([folder])
-        spent = time.process_time() - started
+        report = engine.index([folder], report=watch, how=IndexOptions(workers=0))  # all CPU in this process
+        ended = time.process_time()
         engine.close()
-        return {"chunks": report.chunks, "files": report.added, "cpu_s": spent, "disk_mb": size_mb(index)}
+        words = (linking_since or [ended])[0] - started
+        return {
+            "chunks": report.chunks,
+            "files": report.added,
+            "cpu_s": words,
+            "with_links_cpu_s": ended - started,
+            "disk_mb": size_mb(index),
+        }
 
     def embed(self, model: str, models_folder: str, texts: list[str]) -> dict[str, Any]:
         embedder = open_embedder(model, models_folder=Path(models_folder), threads=1)
