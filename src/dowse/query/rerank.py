@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Protocol, runtime_checkable
 
+import msgspec
+
 from dowse.errors import ModelUnavailableError
 from dowse.ports import Candidate, Reranker
 from dowse.query.slate import Hit, Slate
@@ -15,8 +17,7 @@ from dowse.types import Degradation, Score
 WEIGHT = 0.7  # of the reranker, against .3 of what came before it; S3-17, C-12
 
 
-@dataclass(frozen=True)
-class Judgement:
+class Judgement(msgspec.Struct, frozen=True):
     """A score in [0,1], and its reason when asked for."""
 
     score: float

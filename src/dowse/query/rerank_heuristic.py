@@ -12,6 +12,8 @@ from functools import partial
 from math import prod
 from typing import Protocol
 
+import msgspec
+
 from dowse.ports import Candidate
 from dowse.query.mentions import find_mentions
 from dowse.query.rerank import Judgement, reranked
@@ -26,8 +28,7 @@ _RUN = re.compile(r"[\w$]+")
 ROOM = 1e-9  # keeps what is not exact below what is
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What is known of a candidate in the light of the question."""
 
     exact: bool
