@@ -38,7 +38,9 @@ from dowse.models.registry import DEFAULT
 
 CHUNKS, QUICK_CHUNKS = 100_000, 10_000
 RATE = 200.0  # a second; issue 7
-CONNECTIONS = 8  # chosen: four a worker keeps both busy, and makes the queue short
+CONNECTIONS = (
+    24  # chosen: they fall to the workers by chance, and with 8 one of the two was left idle a third of the time
+)
 WORKERS = 2
 LONG = 50_000  # questions; issue 7
 WARM = 400  # questions before anything is measured: memories fill, maps are read in
