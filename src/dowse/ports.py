@@ -209,7 +209,7 @@ class StoreReader(Protocol):
         ...
 
     def held_terms(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Sequence[Mapping[Leg, tuple[str, ...]]]:
-        """By chunk and leg, which of the terms it holds: each once, in the order given. None where there is no chunk."""
+        """By chunk and leg, which of the terms it holds, each once, in the order given. An unknown chunk holds none."""
         ...
 
     def attainable_words(self, terms: Mapping[Leg, Sequence[str]]) -> Mapping[Leg, float]:
