@@ -30,7 +30,7 @@ from dowse.types import Chunk, ChunkId, DocumentInfo, Edge, Leg, Name, Service, 
 
 _FORWARD_ROWS = 2000  # so few passing chunks are scored one and all: exact, and cheaper than asking tantivy; chosen
 _PUSHED_CODES = 64  # a clause with more values than this is left to the mask; chosen
-_KNOWN_LIMIT = 200_000
+_KNOWN_LIMIT = 50_000  # ids and terms that are remembered, some 5 MB each; chosen: 180 questions
 _SELECTIONS = 64  # filters, and term lists, that are remembered; chosen
 
 
