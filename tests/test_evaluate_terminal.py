@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,6 +78,16 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._ours, text.encode())
 
+    def interrupt(self) -> None:
+        """Ctrl-C, pressed again where one was lost: CPython does not see a signal that falls between its last look and
+        the wait for a key, and waits on.
+        """
+        for _ in range(int(PATIENCE_S)):
+            self.process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(1.0)
+                return
+
     def close(self) -> int:
         code = self.process.wait(PATIENCE_S)
         os.close(self._ours)
@@ -115,7 +127,7 @@ def test_an_interrupt_at_the_prompt_keeps_nothing_and_ends(shell: Shell, judging
     judging.until(PROMPT)
     judging.type("y\n")
     judging.until(PROMPT)
-    judging.process.send_signal(2)
+    judging.interrupt()
     assert judging.close() != 0
     assert shell.json("judge", "--list")["judgments"] == []
 
