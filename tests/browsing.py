@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -97,3 +98,13 @@ def watched(browser: Browser, port: int, **settings: Any) -> Iterator[Watched]:
 
 
 ACCESSIBLE = Path(__file__).with_name("accessible.js").read_text("utf-8").split("\n", 1)[1]
+
+
+def eventually(page: Page, expression: str, patience_s: float = 30.0) -> None:
+    """Until an expression holds. Not `wait_for_function`: from its second look on that evaluates text inside the page,
+    which our policy forbids.
+    """
+    deadline_s = time.monotonic() + patience_s
+    while not page.evaluate(expression):
+        assert time.monotonic() < deadline_s, f"waited in vain for {expression}"
+        page.wait_for_timeout(50)

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 
 import dowse
-from browsing import ACCESSIBLE, Watched, chromium, watched
+from browsing import ACCESSIBLE, Watched, chromium, eventually, watched
 from dowse.evaluate.feedback import kept
 from dowse.serve.backend import Access
 from serving import Client, indexed, serving
@@ -128,7 +128,7 @@ def test_a_switch_changes_the_order_and_the_address(window: Watched) -> None:
     page.get_by_label("Fusion").select_option("rrf")
     page.wait_for_url("**fusion=rrf*")
     window.settled()
-    page.wait_for_function("document.querySelector('#summary').innerText.includes('rrf')")
+    eventually(page, "document.querySelector('#summary').innerText.includes('rrf')")
 
 
 def test_hits_of_one_document_stand_together(window: Watched) -> None:
@@ -172,7 +172,7 @@ def test_copies_reach_the_clipboard(browser: Browser, client: Client) -> None:
         assert place.startswith("shop/")
         page.get_by_text("CLI", exact=True).click()
         page.get_by_role("button", name="Copy as CLI").click()
-        page.wait_for_function("navigator.clipboard.readText().then(text => text.startsWith('dowse search'))")
+        eventually(page, "navigator.clipboard.readText().then(text => text.startsWith('dowse search'))")
         assert page.evaluate("navigator.clipboard.readText()") == "dowse search 'retry payment'"
 
 
@@ -364,7 +364,7 @@ def _check_now(window: Watched, path: str) -> None:
 def test_the_policy_would_stop_a_script_that_got_through(window: Watched) -> None:
     page = window.go("/status")
     page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hacked=1\">')")
-    page.wait_for_function("window.seen.violations.length > 0")
+    eventually(page, "window.seen.violations.length > 0")
     assert page.evaluate("window.hacked") is None
     window.wrong.clear()  # this breach was ours
 
