@@ -69,6 +69,4 @@ def index_folder(tmp_path: Path) -> Iterator[Path]:
         return
     folder = Path(tempfile.mkdtemp(prefix="dowse-test-", dir=_MEMORY_DISK))
     yield folder / "index"
-    # tantivy watches the folders of what a test still holds, and may put a lock file back while they go.
-    shutil.rmtree(folder, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from dowse.identity import document_id
+from dowse.persist import inverted
 from dowse.persist.embedded import EmbeddedStore
 from dowse.persist.writer import EmbeddedWriter
 from dowse.types import Document
@@ -179,6 +180,7 @@ def _work(job: str, seed: int, folder: Path) -> None:
 
 def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are not waited for
+    inverted._TAIL_ROWS = 3  # so that kills fall into the making and merging of runs, too
     for line in sys.stdin:
         job, seed, folder = line.rstrip("\n").split(" ", 2)
         if not os.fork():

@@ -34,7 +34,7 @@ VENDORS = {
     "adapters": {"langchain_core", "llama_index"},
     "ingest": {"markdown_it", "msgspec", "numpy", "pypdfium2", "selectolax", "tree_sitter", "watchfiles", "yaml"},
     "models": {"huggingface_hub", "numpy", "onnxruntime", "tokenizers"},
-    "persist": {"msgspec", "numba", "numpy", "tantivy"},
+    "persist": {"msgspec", "numba", "numpy"},
     "query": {"msgspec", "numpy"},
     "evaluate": {"numpy", "msgspec"},
     "serve": {
@@ -127,7 +127,7 @@ def test_public_names_are_sorted_and_importable() -> None:
 
 
 def test_importing_dowse_loads_nothing_heavy() -> None:
-    script = "import sys, dowse; print([m for m in ('numpy', 'rich', 'tantivy', 'onnxruntime') if m in sys.modules])"
+    script = "import sys, dowse; print([m for m in ('numpy', 'rich', 'onnxruntime') if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
 

@@ -42,7 +42,6 @@ NOT_FOR_HELP = (
     "numpy",
     "rich",
     "msgspec",
-    "tantivy",
     "onnxruntime",
     "tokenizers",
     "platformdirs",

@@ -824,7 +824,7 @@ def test_the_window_of_search_is_one_ranking_with_that_of_the_backend(folder: Pa
 
 def test_a_server_that_waits_has_loaded_neither_arrays_nor_models() -> None:
     """An agent starts it with every session: what `initialize` does not need is loaded by the first call that does."""
-    heavy = ("numpy", "tantivy", "onnxruntime", "tokenizers", "dowse.engine", "dowse.query.pipeline")
+    heavy = ("numpy", "onnxruntime", "tokenizers", "dowse.engine", "dowse.query.pipeline")
     script = f"import sys, dowse.serve.mcp, dowse.serve.cli_mcp; print([m for m in {heavy!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

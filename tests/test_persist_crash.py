@@ -9,11 +9,15 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from crash_child import DIMENSION, PATHS, Nursery, versioned
 from dowse.identity import document_id, number_id
+from dowse.persist import inverted
+from dowse.persist.arrays import read_state
 from dowse.persist.embedded import EmbeddedStore
 from dowse.persist.snapshot import Snapshot
 from dowse.persist.verify import verify
@@ -127,9 +131,11 @@ def test_kills_one_after_the_other_without_a_look_between(nursery: Nursery, inde
     check_index(index_folder, ledger)
 
 
-@pytest.mark.parametrize("explained", [True, False], ids=["finished", "rebuilt"])
-def test_a_publication_cut_between_words_and_rows(index_folder: Path, explained: bool) -> None:
-    """What a kill at that very point leaves is finished in its place; what nothing explains is made anew."""
+@pytest.mark.parametrize("tail", [0, 512], ids=["a run", "no run"])
+def test_a_publication_cut_before_its_state_is_finished_in_its_place(
+    index_folder: Path, tail: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inverted, "_TAIL_ROWS", tail)
     store = EmbeddedStore(index_folder)
     writer = store.writer()
     writer.put([versioned("0", 1), versioned("1", 1)])
@@ -140,29 +146,34 @@ def test_a_publication_cut_between_words_and_rows(index_folder: Path, explained:
     writer.close()
     store.close()
     state.write_bytes(before)
-    if not explained:
-        (state.parent.parent / "intent.json").unlink()
     ledger = Ledger()
     ledger.versions |= {0: {2}, 1: {1}, 2: {1}}
     check_index(index_folder, ledger)
     store = EmbeddedStore(index_folder)
-    assert (store.place().number == generation) is explained
+    assert store.place().number == generation
     store.close()
 
 
-def test_words_that_the_rows_do_not_explain_are_found_by_verify(index_folder: Path) -> None:
+def test_words_that_the_rows_do_not_explain_are_found_by_verify(
+    index_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The words of another index of as many chunks: every checksum is right, and every answer wrong."""
+    monkeypatch.setattr(inverted, "_TAIL_ROWS", 0)
+    rows = {}
     for name, path in (("ours", "1"), ("theirs", "6")):  # versions of as many chunks
         store = EmbeddedStore(index_folder / name)
         writer = store.writer()
         writer.put([versioned(path, 1)])
         writer.close()
+        rows[name] = store.place().rows
         store.close()
-    store = EmbeddedStore(index_folder / "ours")
-    words = store.place().words
-    store.close()
-    shutil.rmtree(words)
-    shutil.copytree(index_folder / "theirs" / words.relative_to(index_folder / "ours"), words)
+    ours, theirs = read_state(rows["ours"]), read_state(rows["theirs"])
+    runs = {name: each for name, each in theirs.files.items() if name.startswith("run-")}
+    assert runs.keys() <= ours.files.keys()
+    for name in runs:
+        shutil.copy(rows["theirs"] / name, rows["ours"] / name)
+    state = replace(ours, files=ours.files | runs)
+    (rows["ours"] / "state.json").write_bytes(msgspec.json.encode(state))
     store = EmbeddedStore(index_folder / "ours", read_only=True)
     assert [check.name for check in verify(store, deep=True) if check.state != "ok"] == ["terms"]
     store.close()

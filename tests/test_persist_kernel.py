@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dowse.errors import BadRequestError
 from dowse.persist.bm25 import term_score
-from dowse.persist.kernel import NUMPY, Kernel, Postings, Wanted, open_kernel
+from dowse.persist.kernel import NUMPY, ChunkTerms, Kernel, Run, Wanted, open_kernel
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 FAST = open_kernel("fast")
@@ -72,14 +72,25 @@ def test_dots_are_those_of_the_rows_asked_for(kernel: Kernel) -> None:
     np.testing.assert_allclose(kernel.byte_dots(rows, data, scales, vector), scaled, rtol=1e-4, atol=1e-3)
 
 
-def postings(chunks: list[dict[int, int]], lengths: list[tuple[int, int]]) -> Postings:
+def chunk_terms(chunks: list[dict[int, int]]) -> ChunkTerms:
     entries = [sorted(chunk.items()) for chunk in chunks]
     flat = [entry for chunk in entries for entry in chunk]
-    return Postings(
+    return ChunkTerms(
         np.array([term for term, _ in flat], np.uint32),
         np.array([count for _, count in flat], np.uint16),
         np.cumsum([len(chunk) for chunk in entries]).astype(np.int64),
-        np.array(lengths, np.uint32).reshape(-1, 2),
+    )
+
+
+def run_of(chunks: list[dict[int, int]]) -> Run:
+    terms = sorted({term for chunk in chunks for term in chunk})
+    holding = [[slot for slot, chunk in enumerate(chunks) if term in chunk] for term in terms]
+    counts = [chunks[slot][term] for term, slots in zip(terms, holding, strict=True) for slot in slots]
+    return Run(
+        np.array(terms, np.uint32),
+        np.cumsum([len(slots) for slots in holding]).astype(np.int64),
+        np.array([slot for slots in holding for slot in slots], np.uint32),
+        np.array(counts, np.uint16),
     )
 
 
@@ -92,25 +103,54 @@ CHUNK = st.dictionaries(st.integers(0, 30), st.integers(1, 9), max_size=12)
 def test_bm25_is_the_sum_of_the_formula_over_the_terms(
     kernel: Kernel, chunks: list[dict[int, int]], terms: list[int]
 ) -> None:
-    lengths = [(sum(chunk.values()), 2 * sum(chunk.values()) + 1) for chunk in chunks]
     terms = sorted(terms)
+    norms = np.array([[0.5 + slot for slot in range(len(chunks))], [2.0 + 3 * slot for slot in range(len(chunks))]])
     wanted = Wanted(
         np.array(terms, np.uint32),
         np.array([term % 2 for term in terms], np.int64),
         np.array([1.0 + term for term in terms], np.float64),
-        np.array([1, 0], np.int64),
-        np.array([7.0, 5.0]),
+        norms,
     )
     slots = np.arange(len(chunks))[::-1].astype(np.int64)
-    found = kernel.bm25(slots, postings(chunks, lengths), wanted)
-    for leg, (column, mean) in enumerate(((1, 7.0), (0, 5.0))):
+    found = kernel.bm25(slots, chunk_terms(chunks), wanted)
+    for leg in (0, 1):
         for at, slot in enumerate(slots.tolist()):
             exact = sum(
-                term_score(1.0 + term, chunks[slot][term], lengths[slot][column], mean)
+                term_score(1.0 + term, chunks[slot][term], norms[leg, slot])
                 for term in terms
                 if term % 2 == leg and term in chunks[slot]
             )
             assert found[leg, at] == pytest.approx(exact)
+
+
+@ANY_KERNEL
+@settings(max_examples=60, deadline=None)
+@given(
+    chunks=st.lists(CHUNK, min_size=1, max_size=12),
+    terms=st.lists(st.integers(0, 30), unique=True, max_size=6),
+    k=st.integers(1, 5),
+    refused=st.sets(st.integers(0, 11)),
+)
+def test_the_best_are_those_of_a_sort_with_all_that_equal_the_last(
+    kernel: Kernel, chunks: list[dict[int, int]], terms: list[int], k: int, refused: set[int]
+) -> None:
+    run, terms = run_of(chunks), sorted(terms)
+    norms = np.array([1.0 + slot % 3 for slot in range(len(chunks))])
+    mask = np.array([slot not in refused for slot in range(len(chunks))])
+    starts = np.array([int(run.ends[run.terms < term][-1]) if (run.terms < term).any() else 0 for term in terms], int)
+    ends = np.array(
+        [start + sum(term in each for each in chunks) for start, term in zip(starts, terms, strict=True)], int
+    )
+    for _ in range(2):  # the second time on what the first one left behind
+        slots, scores = kernel.best(run, (starts, ends), np.array([1.0 + term for term in terms]), norms, mask, k)
+        exact = {
+            slot: score
+            for slot, chunk in enumerate(chunks)
+            if (score := sum(term_score(1.0 + t, chunk[t], norms[slot]) for t in terms if t in chunk)) and mask[slot]
+        }
+        least = sorted(exact.values())[-k:][:1]
+        wanted = {slot: score for slot, score in exact.items() if score >= least[0] - 1e-12}
+        assert dict(zip(slots.tolist(), scores.tolist(), strict=True)) == pytest.approx(wanted)
 
 
 def test_auto_is_numpy_in_a_process_that_ends_and_fast_in_one_that_lives_on() -> None:

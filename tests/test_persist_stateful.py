@@ -11,12 +11,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from dowse.filters import Clause, Eq, Filter, Gt, In, Lt, Ne, Prefix, by_meta, by_path, created_after
 from dowse.identity import document_id
+from dowse.persist import inverted
 from dowse.persist.embedded import EmbeddedStore
 from dowse.persist.memory import MemoryStore
 from dowse.persist.verify import verify
@@ -87,8 +89,10 @@ def agree(left: Found, right: Found) -> None:
 class Twins(RuleBasedStateMachine):
     """`memory` is right by construction; `store` writes and reads, `onlooker` only reads."""
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(tail=st.sampled_from([0, 3, 512]))
+    def begin(self, tail: int) -> None:
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(inverted, "_TAIL_ROWS", tail)
         place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self.folder = Path(tempfile.mkdtemp(prefix="dowse-twins-", dir=place))
         self.memory = MemoryStore()
@@ -108,6 +112,7 @@ class Twins(RuleBasedStateMachine):
         self.memory.publish()
 
     def teardown(self) -> None:
+        self.patch.undo()
         if not hasattr(self, "writer"):
             return
         self._close()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from dowse.ports import Ids, Mask, Matrix
 from dowse.query.company import FIRST, MOST, NEAREST, Company, applies, moved
@@ -167,7 +168,7 @@ def test_five_neighbours_or_fewer_are_no_company() -> None:
 @pytest.mark.parametrize("legs", [("dense",), ("bm25_code", "bm25_nlp"), ("bm25_nlp",)])
 def test_a_channel_that_is_asked_alone_answers_as_it_is(legs: tuple[Leg, ...]) -> None:
     whole, _ = random_case(6, 20)
-    alone = replace(whole, columns=tuple(column for column in whole.columns if column.leg in legs))
+    alone = structs.replace(whole, columns=tuple(column for column in whole.columns if column.leg in legs))
     assert not applies(alone)
     assert applies(whole)
     assert set(LEGS) == {column.leg for column in whole.columns}
@@ -176,7 +177,7 @@ def test_a_channel_that_is_asked_alone_answers_as_it_is(legs: tuple[Leg, ...]) -
 @pytest.mark.parametrize("method", [ReciprocalRank(), MinMax()])
 def test_other_fusions_are_left_alone(method: Method) -> None:
     whole, _ = random_case(7, 20)
-    assert not applies(replace(whole, method=method))
+    assert not applies(structs.replace(whole, method=method))
 
 
 def test_vectors_that_say_nothing_change_nothing_of_the_dense_part() -> None:

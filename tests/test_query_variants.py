@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from company import TrigramEmbedder, company_store
 from dowse.persist.memory import MemoryStore
@@ -79,7 +80,7 @@ def test_s3_29_nested_fusion_is_the_mean_vote_of_the_queries(store: MemoryStore)
     own = replace(
         slate,
         query=replace(slate.query, variants=()),
-        lists=tuple(replace(each, variant=0) for each in slate.lists if each.variant == 1),
+        lists=tuple(structs.replace(each, variant=0) for each in slate.lists if each.variant == 1),
     )
     second = Assembly(NESTED, store.reader(), Tokenizer()).fuse()(own).fused
     assert second is not None

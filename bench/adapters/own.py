@@ -246,7 +246,7 @@ class Dowse:
         return {"docs_per_s": len(texts) / (time.process_time() - started)}
 
     def facts(self) -> dict[str, Any]:
-        return {"versions": versions("tantivy", "numpy", "onnxruntime", "tokenizers", "msgspec")}
+        return {"versions": versions("numpy", "onnxruntime", "tokenizers", "msgspec")}
 
 
 def _best_cosines(matrix: Any, asked: Any, allowed: Any, k: int) -> list[Any]:

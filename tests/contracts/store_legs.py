@@ -13,7 +13,7 @@ from contracts.store import DIMENSION, UNKNOWN, StoreContract, embed_all, names,
 from dowse.errors import BadRequestError, ModelMismatchError
 from dowse.filters import Eq
 from dowse.identity import text_hash
-from dowse.ports import Matrix, Store, StoreWriter
+from dowse.ports import Bm25, Matrix, Store, StoreWriter
 from dowse.text import Tokenizer
 from dowse.types import Chunk, Document, Leg
 from factories import PLAIN, document, ids, vector, vectors
@@ -94,6 +94,20 @@ class StoreLegsContract(StoreContract):
         writer.publish()
         for query in ("ledger", "LedgerBook", "billing", "post_entry", "entry", "body"):
             assert search(store, query, "bm25_code") == ["body"], query
+
+    def test_constants_of_bm25_can_be_others_at_the_same_moment(self, store: Store, writer: StoreWriter) -> None:
+        writer.put([document("a", "alpha alpha"), document("b", "alpha beta gamma delta")])
+        writer.publish()
+        reader = store.reader()
+        plain = reader.with_bm25(Bm25(k1=2.0, b=0.0))
+        found = plain.search_words("bm25_code", ["alpha"], 10, ())
+        assert found.scores.tolist() == pytest.approx([idf(2, 2) * count / (count + 2.0) for count in (2, 1)])
+        scores = plain.score_words({"bm25_code": ["alpha"]}, found.ids)["bm25_code"]
+        assert scores.tolist() == pytest.approx(found.scores.tolist())
+        assert reader.search_words("bm25_code", ["alpha"], 10, ()).scores.tolist() != found.scores.tolist()
+        assert reader.with_bm25(Bm25()).search_words("bm25_code", ["alpha"], 10, ()).scores.tolist() == (
+            reader.search_words("bm25_code", ["alpha"], 10, ()).scores.tolist()
+        )
 
     def test_stop_words_alone_find_chunks_that_hold_them(self, store: Store, writer: StoreWriter) -> None:
         writer.put([document("a", "owner: who is it"), document("b", "nobody knows")])

@@ -25,7 +25,7 @@ from dowse.errors import CorruptIndexError, StorageError
 
 BLOCK_BYTES = 1 << 20  # chosen: a verification names the damaged megabyte
 STATE = "state.json"
-FORMAT = 1
+FORMAT = 2  # 2: the inverted index is ours, and its runs lie beside the rows
 
 
 class FileState(msgspec.Struct, frozen=True):
@@ -127,8 +127,14 @@ class PartWriter:
             self.append(name, np.zeros(min(missing, BLOCK_BYTES), np.uint8))
             missing = to_bytes - self.size(name)
 
+    def array(self, name: str, dtype: Any) -> NDArray[Any]:
+        """A file as it is now, mapped, with what is not published yet."""
+        return PartReader(self.folder, PartState(0, 0, files={name: FileState(self.size(name))})).array(name, dtype)
+
     def drop(self, name: str) -> None:
-        """Leave a file out of the next publication; it is deleted then."""
+        """Leave a file out of the next publication; it is deleted then, or now if it never was in one."""
+        if name not in self.state.files:
+            (self.folder / name).unlink(missing_ok=True)
         self._sizes.pop(name, None)
         self._sums.pop(name, None)
         self._dirty.discard(name)

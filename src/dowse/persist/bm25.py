@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from math import log1p
+from typing import TYPE_CHECKING, Any, TypeVar
 
-K1 = 1.2  # measured: prose .510, against .511 at 1.5 (shared/lab/quality.md section 4)
-B = 0.75  # measured: .493 at k1 .9, b .4
+from dowse.ports import Bm25
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Number = TypeVar("Number", float, NDArray[Any])
 
 
 def inverse_frequency(chunks: int, containing: int) -> float:
@@ -29,6 +34,13 @@ def attainable(terms: Iterable[str], chunks: int, containing: Callable[[str], in
     return sum(times * inverse_frequency(chunks, containing(term)) for term, times in Counter(terms).items())
 
 
-def term_score(weight: float, frequency: int, length: int, mean_length: float) -> float:
-    """weight · tf/(tf + k1·(1 − b + b·length/mean)), as Lucene has it since version 8 (no factor k1 + 1)."""
-    return weight * frequency / (frequency + K1 * (1 - B + B * length / mean_length))
+def length_norm(constants: Bm25, length: Number, mean_length: Number) -> Number:
+    """k1·(1 − b + b·length/mean): how much of a count is discounted, more in a chunk that is longer than others."""
+    k1, b = constants.k1, constants.b
+    found: Number = k1 * (1 - b + b * length / mean_length)
+    return found
+
+
+def term_score(weight: float, frequency: int, norm: float) -> float:
+    """weight · tf/(tf + norm), as Lucene has it since version 8 (no factor k1 + 1)."""
+    return weight * frequency / (frequency + norm)

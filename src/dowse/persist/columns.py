@@ -53,26 +53,19 @@ class ColumnWriter:
         self._codes: dict[str, dict[str, int]] = {}  # what was asked for so far
         self._last: dict[str, int] = {}  # the highest code of a field
 
-    def append(self, chunks: Sequence[Chunk], rows_before: int) -> list[list[str]]:
-        """Write the columns; return, for each chunk, the tags by which words can be filtered."""
+    def append(self, chunks: Sequence[Chunk], rows_before: int) -> None:
         fields = [*TEXT_FIELDS, *sorted({META + key for chunk in chunks for key, _ in chunk.meta})]
         values = {field: _texts(chunks, field) for field in fields}
         values = {field: column for field, column in values.items() if any(each is not None for each in column)}
         codes = self._encode({field: [each for each in column if each is not None] for field, column in values.items()})
-        tags: list[list[str]] = [[] for _ in chunks]
         for field, column in values.items():
             own = codes[field]
             numbers = [_ABSENT if value is None else own[value] for value in column]
             self._part.pad(_file(field), rows_before * 4)
             self._part.append(_file(field), np.array(numbers, "<u4"))
-            spelled = {number: tag(field, number) for number in set(numbers) - {_ABSENT}}
-            for row, number in zip(tags, numbers, strict=True):
-                if number:
-                    row.append(spelled[number])
         for field in NUMBER_FIELDS:
             numbers_of = [field_value(chunk, field) for chunk in chunks]
             self._part.append(_file(field), np.array([np.nan if v is None else v for v in numbers_of], "<f8"))
-        return tags
 
     def _encode(self, values: dict[str, list[str]]) -> dict[str, dict[str, int]]:
         """Codes for all values, the new ones committed."""
@@ -110,12 +103,6 @@ def _texts(chunks: Sequence[Chunk], field: str) -> list[str | None]:
     return [value if value is None else str(value) for value in values]
 
 
-def tag(field: str, code: int) -> str:
-    """A value as one term of the words index."""
-    name = field[len(META) :].encode().hex() if field.startswith(META) else field
-    return f"{'m' if field.startswith(META) else 'f'}:{name}:{code}"
-
-
 class ColumnReader:
     """Filters as masks over the rows of one moment."""
 
@@ -132,12 +119,6 @@ class ColumnReader:
         for clause in where:
             mask &= self._clause(clause)
         return mask
-
-    def codes(self, clause: Clause) -> list[int] | None:
-        """The codes for which a clause holds; None for a field that has no codes, or where absence holds too."""
-        if clause.field in NUMBER_FIELDS or isinstance(clause, Ne):
-            return None
-        return [code for code, passes in enumerate(self._table(clause)) if passes]
 
     def _clause(self, clause: Clause) -> Mask:
         if clause.field in NUMBER_FIELDS:

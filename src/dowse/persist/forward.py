@@ -15,7 +15,8 @@ over 300 candidates (computed in shared/lab/words.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 from zlib import crc32
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.kernel import Kernel, Postings, Wanted, entries
+from dowse.persist.kernel import ChunkTerms, Kernel, Norms, Wanted, entries
 from dowse.text import Terms
 from dowse.types import Leg
 
@@ -36,6 +37,15 @@ _MEMORY_LIMIT = 1_000_000
 _MAX_COUNT = np.iinfo(np.uint16).max
 
 Slots = NDArray[np.int64]
+Hashes = NDArray[np.uint32]
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a query asks of one leg: the terms that some living chunk holds, ascending by hash."""
+
+    hashes: Hashes
+    weights: NDArray[np.float64]
 
 
 def hash_term(term: str, leg: Leg) -> int:
@@ -112,72 +122,64 @@ class ForwardReader:
 
     def __init__(self, part: PartReader, kernel: Kernel) -> None:
         self._kernel = kernel
-        self._postings = Postings(
-            part.array("terms", "<u4"),
-            part.array("counts", "<u2"),
-            part.array("ends", "<i8"),
-            part.array("lengths", "<u4", len(WORD_LEGS)),
-        )
-        self.lengths = self._postings.lengths
+        self._said = ChunkTerms(part.array("terms", "<u4"), part.array("counts", "<u2"), part.array("ends", "<i8"))
+        self.lengths = part.array("lengths", "<u4", len(WORD_LEGS))
 
-    def score(
-        self, slots: Slots, weights: Mapping[Leg, Mapping[str, float]], mean_lengths: Mapping[Leg, float]
-    ) -> dict[Leg, NDArray[np.float64]]:
-        """By leg, one value a slot. `weights`: query term → weight, by leg."""
-        legs = list(weights)
-        query = sorted(
-            (hash_term(term, leg), number, weight)
-            for number, leg in enumerate(legs)
-            for term, weight in weights[leg].items()
-        )
-        if not query or not len(slots):
-            return {leg: np.zeros(len(slots)) for leg in legs}
-        hashes, numbers, values = zip(*query, strict=True)
-        wanted = Wanted(
-            np.array(hashes, np.uint32),
-            np.array(numbers, np.int64),
-            np.array(values, np.float64),
-            np.array([WORD_LEGS.index(leg) for leg in legs], np.int64),
-            np.array([mean_lengths[leg] for leg in legs], np.float64),
-        )
-        return dict(zip(legs, self._kernel.bm25(slots, self._postings, wanted), strict=True))
+    def score(self, slots: Slots, asked: Mapping[Leg, Asked], norms: Norms) -> dict[Leg, NDArray[np.float64]]:
+        """By leg, one value a slot. `norms`: a leg a row, in the order of `WORD_LEGS`."""
+        if not len(slots) or not any(len(each.hashes) for each in asked.values()):
+            return {leg: np.zeros(len(slots)) for leg in asked}
+        if len(asked) == 1:
+            ((leg, one),) = asked.items()
+            number = WORD_LEGS.index(leg)
+            wanted = Wanted(one.hashes, np.zeros(len(one.hashes), np.int64), one.weights, norms[number : number + 1])
+            return {leg: self._kernel.bm25(slots, self._said, wanted)[0]}
+        legs = np.repeat([WORD_LEGS.index(leg) for leg in asked], [len(each.hashes) for each in asked.values()])
+        hashes = np.concatenate([each.hashes for each in asked.values()])
+        weights = np.concatenate([each.weights for each in asked.values()])
+        order = np.argsort(hashes, kind="stable")
+        wanted = Wanted(hashes[order], legs[order], weights[order], norms)
+        found = self._kernel.bm25(slots, self._said, wanted)
+        return {leg: found[WORD_LEGS.index(leg)] for leg in asked}
 
     def held(self, slots: Slots, terms: Mapping[Leg, Sequence[str]]) -> list[dict[Leg, tuple[str, ...]]]:
         """By slot and leg, which of the terms the chunk holds; none for a slot below 0."""
-        asked = [(leg, term) for leg, of_leg in terms.items() for term in dict.fromkeys(of_leg)]
-        wanted = np.array([hash_term(term, leg) for leg, term in asked], np.uint32)
-        found: list[dict[Leg, tuple[str, ...]]] = []
-        for slot in slots.tolist():
-            own = self._own_terms(slot)
-            at = np.searchsorted(own, wanted)
-            there = (own[np.minimum(at, len(own) - 1)] == wanted).tolist() if len(own) else [False] * len(asked)
-            said = [pair for pair, holds in zip(asked, there, strict=True) if holds]
-            found.append({leg: tuple(term for each, term in said if each == leg) for leg in terms})
-        return found
-
-    def _own_terms(self, slot: int) -> NDArray[np.uint32]:
-        """Hashes of one chunk's terms, ascending."""
-        if slot < 0:
-            return np.empty(0, np.uint32)
-        start = int(self._postings.ends[slot - 1]) if slot else 0
-        return self._postings.terms[start : int(self._postings.ends[slot])]
+        asked = {leg: [(hash_term(term, leg), term) for term in dict.fromkeys(each)] for leg, each in terms.items()}
+        wanted = np.array([each for of_leg in asked.values() for each, _ in of_leg], np.uint32)
+        there = np.flatnonzero(slots >= 0)
+        position, ends = entries(slots[there], self._said.ends)
+        own = self._said.terms[position]
+        hits = np.flatnonzero(np.isin(own, wanted, kind="sort"))
+        rows = there[np.searchsorted(ends, hits, side="right")]
+        said: list[set[int]] = [set() for _ in range(len(slots))]
+        for row, each in zip(rows.tolist(), own[hits].tolist(), strict=True):
+            said[row].add(each)
+        return [
+            {leg: tuple(term for each, term in of_leg if each in mine) for leg, of_leg in asked.items()}
+            for mine in said
+        ]
 
     def terms_of(self, slots: Slots) -> NDArray[np.uint32]:
         """All entries of the chunks, one chunk after the other."""
-        found: NDArray[np.uint32] = self._postings.terms[entries(slots, self._postings.ends)[0]]
+        found: NDArray[np.uint32] = self._said.terms[entries(slots, self._said.ends)[0]]
         return found
 
+    def entries(self, first: int, end: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint16]]:
+        """Terms, slots and counts of a stretch of chunks."""
+        slots = np.arange(first, end)
+        position, ends = entries(slots, self._said.ends)
+        each = np.repeat(slots, np.diff(ends, prepend=0)).astype(np.uint32)
+        return self._said.terms[position], each, self._said.counts[position]
 
-class DeadTerms:
-    """How many dead chunks hold a term: what an append-only inverted index counts too much."""
 
-    def __init__(self, forward: ForwardReader, dead: Slots) -> None:
-        self._terms, self._counts = np.unique(forward.terms_of(dead), return_counts=True)
+class TermCounts:
+    """How many of some chunks hold a term."""
 
-    def count(self, leg: Leg) -> Callable[[str], int]:
-        def of_term(term: str) -> int:
-            at = int(np.searchsorted(self._terms, hash_term(term, leg)))
-            wanted = hash_term(term, leg)
-            return int(self._counts[at]) if at < len(self._terms) and self._terms[at] == wanted else 0
+    def __init__(self, forward: ForwardReader, slots: Slots) -> None:
+        self._terms, self._counts = np.unique(forward.terms_of(slots), return_counts=True)
 
-        return of_term
+    def of(self, hashes: Hashes) -> Slots:
+        if not len(self._terms):
+            return np.zeros(len(hashes), np.int64)
+        at = np.minimum(np.searchsorted(self._terms, hashes), len(self._terms) - 1)
+        return np.where(self._terms[at] == hashes, self._counts[at], 0)

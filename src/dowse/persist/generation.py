@@ -1,8 +1,7 @@
 """Generations: which folder of derived parts serves, and where each part lies in it.
 
     derived/CURRENT        the generation and the model that serve; replaced atomically
-    derived/7/rows/        one row a chunk: ids, keys, filter columns, forward index
-    derived/7/words/       tantivy
+    derived/7/rows/        one row a chunk: ids, keys, filter columns, forward and inverted index
     derived/7/vectors-1/   vectors of model 1
 
 A generation is made anew by a rebuild or a compaction and then only grows, so a reader that holds one needs no lock.
@@ -45,10 +44,6 @@ class Generation:
     def rows(self) -> Path:
         return self.folder / "rows"
 
-    @property
-    def words(self) -> Path:
-        return self.folder / "words"
-
     def vectors(self, model: int) -> Path:
         return self.folder / f"vectors-{model}"
 
@@ -57,10 +52,7 @@ class Generation:
         replace_file(self.derived / CURRENT, msgspec.json.encode(_Pointer(self.number, self.model)))
 
     def sweep(self) -> None:
-        """Delete the generations that do not serve.
-
-        A reader's tantivy watches its folder and may put a lock file back while we delete; the next sweep takes that.
-        """
+        """Delete the generations that do not serve. Who still reads one has its files mapped."""
         for path in self.derived.iterdir():
             if path.is_dir() and path.name != str(self.number):
                 shutil.rmtree(path, ignore_errors=True)

@@ -15,22 +15,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import BadRequestError
-from dowse.persist.bm25 import K1, B
 
 CHOICES = ("auto", "numpy", "fast")
 Rows = NDArray[np.int64]
 Codes = NDArray[np.uint64]
+Mask = NDArray[np.bool_]
+Norms = NDArray[np.float64]
+Best = tuple[NDArray[np.int64], NDArray[np.float64]]  # slots and their scores
 _SCAN_ROWS = 1 << 14  # rows at a time, so that a block stays in the cache
 
 
 @dataclass(frozen=True, eq=False)
-class Postings:
+class ChunkTerms:
     """The forward index, mapped: what each chunk says and how often. See `forward`."""
 
     terms: NDArray[np.uint32]
     counts: NDArray[np.uint16]
     ends: NDArray[np.int64]
-    lengths: NDArray[np.uint32]  # a chunk a row, a leg a column
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A run of the inverted index, mapped: which chunks say each term and how often. See `inverted`."""
+
+    terms: NDArray[np.uint32]
+    ends: NDArray[np.int64]
+    slots: NDArray[np.uint32]
+    counts: NDArray[np.uint16]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +51,7 @@ class Wanted:
     hashes: NDArray[np.uint32]
     legs: NDArray[np.int64]  # which of the legs asked
     weights: NDArray[np.float64]
-    columns: NDArray[np.int64]  # of `Postings.lengths`, by leg asked
-    means: NDArray[np.float64]  # tokens of a chunk, by leg asked
+    norms: NDArray[np.float64]  # k1·(1 − b + b·length/mean): a leg asked a row, a slot a column
 
 
 class Kernel(Protocol):
@@ -61,8 +71,15 @@ class Kernel(Protocol):
         """Of some rows, or of all."""
         ...
 
-    def bm25(self, slots: Rows, postings: Postings, wanted: Wanted) -> NDArray[np.float64]:
+    def bm25(self, slots: Rows, said: ChunkTerms, wanted: Wanted) -> NDArray[np.float64]:
         """A leg a row, a slot a column."""
+        ...
+
+    def best(self, run: Run, spans: tuple[Rows, Rows], weights: Norms, norms: Norms, mask: Mask, k: int) -> Best:
+        """The best k slots of a run that pass the mask, in any order, and all that equal the last of them.
+
+        `spans`: where the entries of each query term begin and end. `norms`: one a slot.
+        """
         ...
 
 
@@ -97,20 +114,32 @@ class NumpyKernel:
     ) -> NDArray[np.float32]:
         return _dots(data if rows is None else data[rows], vector)
 
-    def bm25(self, slots: Rows, postings: Postings, wanted: Wanted) -> NDArray[np.float64]:
-        position, ends = entries(slots, postings.ends)
-        terms = postings.terms[position]
+    def bm25(self, slots: Rows, said: ChunkTerms, wanted: Wanted) -> NDArray[np.float64]:
+        position, ends = entries(slots, said.ends)
+        terms = said.terms[position]
         # kind="sort" on a short list of wanted values is one vectorised comparison per value, no sort.
         hits = np.flatnonzero(np.isin(terms, wanted.hashes, kind="sort"))
         which = np.searchsorted(wanted.hashes, terms[hits])
         row = np.searchsorted(ends, hits, side="right")
-        frequency = postings.counts[position[hits]].astype(np.float64)
-        norm = K1 * (1 - B + B * postings.lengths[slots][:, wanted.columns] / wanted.means)
+        frequency = said.counts[position[hits]].astype(np.float64)
         of_leg = wanted.legs[which]
-        part = wanted.weights[which] * frequency / (frequency + norm[row, of_leg])
-        legs = len(wanted.columns)
+        part = wanted.weights[which] * frequency / (frequency + wanted.norms[of_leg, slots[row]])
+        legs = len(wanted.norms)
         sums = np.bincount(of_leg * len(slots) + row, part, legs * len(slots)).reshape(legs, len(slots))
         return np.asarray(sums, np.float64)
+
+    def best(self, run: Run, spans: tuple[Rows, Rows], weights: Norms, norms: Norms, mask: Mask, k: int) -> Best:
+        sums = np.zeros(len(norms))
+        for start, end, weight in zip(*(each.tolist() for each in spans), weights.tolist(), strict=True):
+            slots, frequency = run.slots[start:end], run.counts[start:end].astype(np.float64)
+            sums[slots] += weight * frequency / (frequency + norms[slots])
+        found = np.flatnonzero(sums)
+        found = found[mask[found]]
+        scores = sums[found]
+        if len(found) > k:
+            among = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
+            found, scores = found[among], scores[among]
+        return found, scores
 
 
 def entries(slots: Rows, all_ends: NDArray[np.int64]) -> tuple[Rows, Rows]:

@@ -7,6 +7,7 @@ codes .22 against 1.07, int8 of 3,700 survivors .23 against .81, BM25 of 280 chu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import local
 from typing import Any
 
 import numba
@@ -15,8 +16,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from dowse.persist.bm25 import K1, B
-from dowse.persist.kernel import Codes, Postings, Rows, Wanted
+from dowse.persist.kernel import Best, ChunkTerms, Codes, Mask, Norms, Rows, Run, Wanted
 
 _BLOCK = 4096  # rows at a time, so that their distances stay in the cache
 _STEP = np.float32(0)
@@ -99,7 +99,7 @@ def _float_dots(rows, data, vector, found):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _bm25(slots, terms, counts, ends, lengths, hashes, legs, weights, columns, means, sums):  # type: ignore[no-untyped-def]
+def _bm25(slots, terms, counts, ends, hashes, legs, weights, norms, sums):  # type: ignore[no-untyped-def]
     """Entries of a chunk and wanted hashes both ascend, so each search begins where the last one ended."""
     for at in range(len(slots)):
         slot = slots[at]
@@ -115,12 +115,61 @@ def _bm25(slots, terms, counts, ends, lengths, hashes, legs, weights, columns, m
                     high = middle
             if low < end and terms[low] == hashes[number]:
                 leg = legs[number]
-                norm = K1 * (1 - B + B * lengths[slot, columns[leg]] / means[leg])
-                sums[leg, at] += weights[number] * counts[low] / (counts[low] + norm)
+                sums[leg, at] += weights[number] * counts[low] / (counts[low] + norms[leg, slot])
+
+
+@compiled
+def _replace_least(heap, value):  # type: ignore[no-untyped-def]
+    """Put a value in the place of the least of a heap."""
+    at = 0
+    while True:
+        below = 2 * at + 1
+        if below >= len(heap):
+            break
+        if below + 1 < len(heap) and heap[below + 1] < heap[below]:
+            below += 1
+        if heap[below] >= value:
+            break
+        heap[at] = heap[below]
+        at = below
+    heap[at] = value
+
+
+@compiled
+def _best(slots, counts, starts, ends, weights, norms, mask, k, sums):  # type: ignore[no-untyped-def]
+    """Sum up the entries; then go over them again, each chunk once, and leave the sums at 0 for the next query."""
+    total = 0
+    for number in range(len(starts)):
+        weight = weights[number]
+        total += ends[number] - starts[number]
+        for entry in range(starts[number], ends[number]):
+            slot, count = slots[entry], counts[entry]
+            sums[slot] += weight * count / (count + norms[slot])
+    heap = np.zeros(min(k, total))  # of the best scores so far; its least is what a chunk must reach
+    found, scores, size = np.empty(total, np.int64), np.empty(total), 0
+    for number in range(len(starts)):
+        for entry in range(starts[number], ends[number]):
+            slot = slots[entry]
+            score = sums[slot]
+            if score > 0:
+                sums[slot] = 0
+                if score >= heap[0] and mask[slot]:
+                    found[size], scores[size] = slot, score
+                    size += 1
+                    _replace_least(heap, score)
+    kept = 0
+    for at in range(size):
+        if scores[at] >= heap[0]:
+            found[kept], scores[kept] = found[at], scores[at]
+            kept += 1
+    return found[:kept], scores[:kept]
 
 
 class FastKernel:
     """Satisfies `Kernel`. Lets go of the interpreter's lock, so that legs run side by side."""
+
+    def __init__(self) -> None:
+        self._own = local()
 
     def nearest_codes(self, columns: Sequence[Codes], query: Codes, count: int, allowed: Rows | None) -> Rows:
         distances = np.zeros(len(columns[0]) if allowed is None else len(allowed), np.uint16)
@@ -146,19 +195,20 @@ class FastKernel:
         _float_dots(wanted, data, vector, found)
         return found
 
-    def bm25(self, slots: Rows, postings: Postings, wanted: Wanted) -> NDArray[np.float64]:
-        sums = np.zeros((len(wanted.columns), len(slots)))
-        _bm25(
-            slots,
-            postings.terms,
-            postings.counts,
-            postings.ends,
-            postings.lengths,
-            wanted.hashes,
-            wanted.legs,
-            wanted.weights,
-            wanted.columns,
-            wanted.means,
-            sums,
-        )
+    def bm25(self, slots: Rows, said: ChunkTerms, wanted: Wanted) -> NDArray[np.float64]:
+        sums = np.zeros((len(wanted.norms), len(slots)))
+        query = (wanted.hashes, wanted.legs, wanted.weights, wanted.norms)
+        _bm25(slots, said.terms, said.counts, said.ends, *query, sums)
         return sums
+
+    def best(self, run: Run, spans: tuple[Rows, Rows], weights: Norms, norms: Norms, mask: Mask, k: int) -> Best:
+        sums = self._zeros(len(norms))
+        found: Best = _best(run.slots, run.counts, *spans, weights, norms, mask, k, sums)
+        return found
+
+    def _zeros(self, count: int) -> NDArray[np.float64]:
+        """A thread's own, kept: making a large array anew takes longer than a query."""
+        kept: NDArray[np.float64] | None = getattr(self._own, "zeros", None)
+        if kept is None or len(kept) < count:
+            kept = self._own.zeros = np.zeros(count)
+        return kept

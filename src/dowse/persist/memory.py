@@ -14,11 +14,11 @@ from dowse.errors import ModelMismatchError
 from dowse.filters import Filter, check, matches
 from dowse.identity import embedded_text, id_number, number_id, searchable_text
 from dowse.names import names_of
-from dowse.persist.bm25 import attainable, query_weights, term_score
+from dowse.persist.bm25 import attainable, length_norm, query_weights, term_score
 from dowse.persist.links import STRUCTURAL, edge_order, folded, name_order
 from dowse.persist.services import checked
 from dowse.persist.vectors import check_vectors
-from dowse.ports import Found, Ids, Mask, Matrix, Pending, StoreStats, Values, Vector
+from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, Pending, StoreStats, Values, Vector
 from dowse.text import Tokenizer
 from dowse.types import (
     Chunk,
@@ -199,8 +199,9 @@ class MemoryStore:
 class MemoryReader:
     """One moment of a MemoryStore."""
 
-    def __init__(self, state: _State, tokenizer: Tokenizer) -> None:
+    def __init__(self, state: _State, tokenizer: Tokenizer, constants: Bm25 = STANDARD) -> None:
         self.tokenizer = tokenizer
+        self._constants = constants
         self._state = state
         self.documents = state.documents
         self.chunks = {chunk.id: chunk for document, _ in state.documents.values() for chunk in document.chunks}
@@ -220,6 +221,9 @@ class MemoryReader:
             model=self._state.model,
             dimension=self._state.dimension,
         )
+
+    def with_bm25(self, constants: Bm25) -> MemoryReader:
+        return MemoryReader(self._state, self.tokenizer, constants)
 
     def search_words(self, leg: Leg, terms: Sequence[str], k: int, where: Filter) -> Found:
         ids = [each.id for each in self._passing(where)]
@@ -338,7 +342,7 @@ class MemoryReader:
         mean = max(sum(each.length for each in words.values()) / len(words), 1.0)
         weights = query_weights(terms, len(words), self._frequency(leg))
         return sum(
-            term_score(weight, own.counts[term], own.length, mean)
+            term_score(weight, own.counts[term], length_norm(self._constants, own.length, mean))
             for term, weight in weights.items()
             if term in own.counts
         )

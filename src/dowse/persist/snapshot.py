@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
@@ -15,23 +16,23 @@ from dowse.errors import CorruptIndexError
 from dowse.filters import Filter, check
 from dowse.persist import links, services
 from dowse.persist.arrays import PartReader, read_state
-from dowse.persist.bm25 import attainable, query_weights
-from dowse.persist.columns import ColumnReader, tag
+from dowse.persist.bm25 import inverse_frequency, length_norm
+from dowse.persist.columns import ColumnReader
 from dowse.persist.database import Database
 from dowse.persist.embeddings import Model
-from dowse.persist.forward import WORD_LEGS, DeadTerms, ForwardReader, Slots
+from dowse.persist.forward import WORD_LEGS, Asked, ForwardReader, Slots, TermCounts, hash_term
 from dowse.persist.generation import Generation
-from dowse.persist.kernel import NUMPY, Kernel
+from dowse.persist.inverted import InvertedReader
+from dowse.persist.kernel import NUMPY, Best, Kernel, Norms, Run
 from dowse.persist.sqlite_rows import batches, signed, unsigned
 from dowse.persist.vectors import VectorReader
-from dowse.persist.words import WordsReader
-from dowse.ports import Found, Ids, Mask, Matrix, StoreStats, Values, Vector
+from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, StoreStats, Values, Vector
 from dowse.types import Chunk, ChunkId, DocumentInfo, Edge, Leg, Name, Service, ServiceEdge
 
-_FORWARD_ROWS = 2000  # so few passing chunks are scored one and all: exact, and cheaper than asking tantivy; chosen
-_PUSHED_CODES = 64  # a clause with more values than this is left to the mask; chosen
-_KNOWN_LIMIT = 50_000  # ids and terms that are remembered, some 5 MB each; chosen: 180 questions
-_SELECTIONS = 64  # filters, and term lists, that are remembered; chosen
+_FORWARD_ROWS = 2000  # so few passing chunks are scored one and all, cheaper than going through all entries; chosen
+_KNOWN_LIMIT = 50_000  # ids that are remembered, some 5 MB; chosen: 180 questions
+_SELECTIONS = 64  # filters, and questions, that are remembered; chosen
+_VIEWS = 4  # constants of BM25 that are remembered, 16 bytes a chunk each; chosen
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,15 @@ class _Selection:
     count: int
     vectors: Slots | None  # None: all of them
     few: Slots | None = None  # the slots themselves, where there are few
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """A list of terms put to a leg: what is asked, where the runs have it, and the most a chunk could score."""
+
+    asked: Asked
+    spans: list[tuple[Run, Slots, Slots]]
+    attainable: float
 
 
 class Snapshot:
@@ -59,10 +69,11 @@ class Snapshot:
         self._ids: Ids = part.array("ids", "<u8")
         self.keys: Slots = part.array("keys", "<i8")
         self._forward = ForwardReader(part, kernel)
+        self._kernel = kernel
         self._columns = ColumnReader(part, database)
-        self._words = WordsReader(place.words)
-        if self._words.rows < self.rows:
-            raise CorruptIndexError(f"{place.words} has lost chunks; run `dowse rebuild`")
+        self._inverted = InvertedReader(part)
+        if self._inverted.covered > self.rows:
+            raise CorruptIndexError(f"{place.rows} has lost chunks; run `dowse rebuild`")
         self._vectors = None
         if model and vector_state:
             self._vectors = VectorReader(PartReader(place.vectors(model.number), vector_state), model.dimension, kernel)
@@ -72,10 +83,11 @@ class Snapshot:
         self.living = int(self.alive.sum())
         self._documents = int(part.state.facts.get("documents", 0))
         self._known: dict[int, int] = {}
-        self._frequencies: dict[tuple[Leg, str], int] = {}
         self._last_slots: tuple[Ids | None, Slots] = (None, np.empty(0, np.int64))
         self._selections: dict[Filter, _Selection] = {}
-        self._term_weights: dict[tuple[Leg, tuple[str, ...]], dict[str, float]] = {}
+        self._questions: dict[tuple[Leg, tuple[str, ...]], _Question] = {}
+        self._bm25 = STANDARD
+        self._views: dict[Bm25, Snapshot] = {}
         self._lock = Lock()
 
     @property
@@ -91,19 +103,28 @@ class Snapshot:
 
     # --- legs ---------------------------------------------------------------------------------------
 
+    def with_bm25(self, constants: Bm25) -> Snapshot:
+        with self._lock:
+            found = self._views.get(constants)
+            if found is None:
+                found = copy.copy(self)  # shares the mapped arrays, and the memories that the constants do not touch
+                found._bm25 = constants
+                found.__dict__.pop("_norms", None)
+                if len(self._views) >= _VIEWS:
+                    self._views.clear()
+                self._views[constants] = found
+            return found
+
     def search_words(self, leg: Leg, terms: Sequence[str], k: int, where: Filter) -> Found:
         chosen = self._selection(where)
-        weights = self._weights({leg: terms})
-        if not chosen.count or not weights[leg] or k <= 0:
+        question = self._question(leg, terms)
+        if not chosen.count or not len(question.asked.hashes) or k <= 0:
             return _nothing()
         if chosen.few is not None:
-            slots = chosen.few
+            slots, scores = self._scored(leg, question, chosen.few)
         else:
-            said = Counter(term for term in terms if term in weights[leg])
-            slots = self._candidates(leg, said, k, where, chosen)
-        scores = self._forward.score(slots, weights, self._mean_lengths)[leg]
-        hits = np.flatnonzero(scores > 0)
-        return self._found(slots[hits], scores[hits], k)
+            slots, scores = self._best(leg, question, k, chosen.mask)
+        return self._found(slots, scores, k)
 
     def search_vectors(self, vector: Vector, k: int, where: Filter) -> Found:
         chosen = self._selection(where)
@@ -115,14 +136,15 @@ class Snapshot:
     def score_words(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Mapping[Leg, Values]:
         slots = self._slots(ids)
         exist = slots >= 0
-        scores = self._forward.score(slots[exist], self._weights(terms), self._mean_lengths)
+        asked = {leg: self._question(leg, of_leg).asked for leg, of_leg in terms.items()}
+        scores = self._forward.score(slots[exist], asked, self._norms)
         return {leg: _spread(values, exist, 0.0) for leg, values in scores.items()}
 
     def held_terms(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Sequence[Mapping[Leg, tuple[str, ...]]]:
         return self._forward.held(self._slots(ids), terms)
 
     def attainable_words(self, terms: Mapping[Leg, Sequence[str]]) -> Mapping[Leg, float]:
-        return {leg: attainable(of_leg, self.living, self._frequency(leg)) for leg, of_leg in terms.items()}
+        return {leg: self._question(leg, of_leg).attainable for leg, of_leg in terms.items()}
 
     def score_vectors(self, vector: Vector, ids: Ids) -> Values:
         rows = self._vector_rows(ids)
@@ -187,16 +209,9 @@ class Snapshot:
     def terms_of(self, slot: int) -> NDArray[np.uint32]:
         return self._forward.terms_of(np.array([slot]))
 
-    def frequency_bounds(self, leg: Leg, term: str) -> tuple[int, int]:
-        """Between what numbers tantivy puts the living chunks with a term: it counts dead and unpublished ones too."""
-        most = self._words.frequency(leg, term)
-        dead = self._dead_terms.count(leg)(term) if self._dead_terms else 0
-        return most - dead - self.ahead, most
-
-    @property
-    def ahead(self) -> int:
-        """Chunks that tantivy has and the rows have not."""
-        return self._words.rows - self.rows
+    def disagreeing_runs(self) -> Iterator[str]:
+        """Runs of the inverted index that hold something else than the forward index."""
+        return self._inverted.disagreeing(self._forward.entries)
 
     def vector_of(self, slot: int) -> Vector | None:
         row = int(self._row_of_slot[slot])
@@ -222,59 +237,73 @@ class Snapshot:
         return {leg: max(float(each) / max(self.living, 1), 1.0) for leg, each in zip(WORD_LEGS, sums, strict=True)}
 
     @cached_property
-    def _dead_terms(self) -> DeadTerms | None:
-        return DeadTerms(self._forward, self.dead) if len(self.dead) else None
+    def _norms(self) -> Norms:
+        """What BM25 adds to a count for the length of a chunk: a leg a row, a slot a column."""
+        means = np.array([self._mean_lengths[leg] for leg in WORD_LEGS])
+        return length_norm(self._bm25, self._forward.lengths.T, means[:, None])
 
-    def _weights(self, terms: Mapping[Leg, Sequence[str]]) -> dict[Leg, dict[str, float]]:
-        return {leg: self._leg_weights(leg, tuple(of_leg)) for leg, of_leg in terms.items()}
+    @cached_property
+    def _tail(self) -> Slots:
+        """Chunks that no run covers yet."""
+        return np.arange(self._inverted.covered, self.rows)
 
-    def _leg_weights(self, leg: Leg, terms: tuple[str, ...]) -> dict[str, float]:
+    @cached_property
+    def _tail_terms(self) -> TermCounts:
+        return TermCounts(self._forward, self._tail)
+
+    @cached_property
+    def _dead_terms(self) -> TermCounts:
+        return TermCounts(self._forward, self.dead)
+
+    def _question(self, leg: Leg, terms: Sequence[str]) -> _Question:
         """Remembered: a leg, fusion and later stages of one query ask for the same."""
-        found = self._term_weights.get((leg, terms))
+        key = leg, tuple(terms)
+        found = self._questions.get(key)
         if found is None:
-            found = query_weights(terms, self.living, self._frequency(leg))
+            found = self._looked_up(leg, Counter(terms))
             with self._lock:
-                if len(self._term_weights) >= _SELECTIONS:
-                    self._term_weights.clear()
-                self._term_weights[leg, terms] = found
+                if len(self._questions) >= _SELECTIONS:
+                    self._questions.clear()
+                self._questions[key] = found
         return found
 
-    def _frequency(self, leg: Leg) -> Callable[[str], int]:
-        """How many living chunks hold a term; remembered, because a question's terms are asked for three times."""
-        dead = self._dead_terms.count(leg) if self._dead_terms else None
-        known = self._frequencies
+    def _looked_up(self, leg: Leg, said: Mapping[str, int]) -> _Question:
+        """Weights from how many living chunks hold each term; terms that none holds are only attainable."""
+        pairs = sorted((hash_term(term, leg), times) for term, times in said.items())
+        hashes = np.array([each for each, _ in pairs], np.uint32)
+        spans = self._inverted.spans(hashes)
+        holding = [sum(ends[n] - starts[n] for _, starts, ends in spans) for n in range(len(pairs))]
+        if len(self._tail):
+            holding = [n + more for n, more in zip(holding, self._tail_terms.of(hashes).tolist(), strict=True)]
+        if len(self.dead):
+            holding = [n - less for n, less in zip(holding, self._dead_terms.of(hashes).tolist(), strict=True)]
+        weights = [times * inverse_frequency(self.living, n) for (_, times), n in zip(pairs, holding, strict=True)]
+        held = [number for number, n in enumerate(holding) if n > 0]
+        asked = Asked(hashes[held], np.array([weights[number] for number in held]))
+        places = [
+            (run, np.array([starts[n] for n in held], np.int64), np.array([ends[n] for n in held], np.int64))
+            for run, starts, ends in spans
+        ]
+        return _Question(asked, places, sum(weights))
 
-        def of_term(term: str) -> int:
-            found = known.get((leg, term))
-            if found is None:
-                found = max(self._words.frequency(leg, term) - (dead(term) if dead else 0), 0)
-                if len(known) >= _KNOWN_LIMIT:
-                    known.clear()
-                known[leg, term] = found
-            return found
+    def _best(self, leg: Leg, question: _Question, k: int, mask: Mask) -> Best:
+        """At least the best k of the runs and of the tail."""
+        norms = self._norms[WORD_LEGS.index(leg)]
+        weights = question.asked.weights
+        parts = [
+            self._kernel.best(run, (starts, ends), weights, norms, mask, k) for run, starts, ends in question.spans
+        ]
+        if len(self._tail):
+            parts.append(self._scored(leg, question, self._tail[mask[self._tail]]))
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate([slots for slots, _ in parts]), np.concatenate([scores for _, scores in parts])
 
-        return of_term
-
-    def _candidates(self, leg: Leg, terms: Mapping[str, int], k: int, where: Filter, chosen: _Selection) -> Slots:
-        """Slots that pass, from tantivy: asked for more until there are enough or no more."""
-        tags = self._tags(where)
-        limit = k + k // 4 + 20  # a few more than asked, because lengths are rounded there
-        while True:
-            slots = self._words.candidates(leg, terms, limit, tags)
-            passing = slots[slots < self.rows]
-            passing = passing[chosen.mask[passing]]
-            if len(passing) >= k or len(slots) < limit:
-                return passing
-            limit *= 4
-
-    def _tags(self, where: Filter) -> list[list[str]]:
-        """The clauses that tantivy can apply itself. The mask has the last word on all of them."""
-        groups = []
-        for clause in where:
-            codes = self._columns.codes(clause)
-            if codes is not None and len(codes) <= _PUSHED_CODES:
-                groups.append([tag(clause.field, code) for code in codes])
-        return groups
+    def _scored(self, leg: Leg, question: _Question, slots: Slots) -> Best:
+        """Those of the slots that hold a term."""
+        scores = self._forward.score(slots, {leg: question.asked}, self._norms)[leg]
+        hits = np.flatnonzero(scores > 0)
+        return slots[hits], scores[hits]
 
     def _selection(self, where: Filter) -> _Selection:
         found = self._selections.get(where)

@@ -91,7 +91,7 @@ class EmbeddedWriter:
         try:
             added = self._append_rows(parts, seq)
         except BaseException:
-            parts.abandon()  # what was appended but not published is cut off when the parts are opened again
+            parts.close()  # what was appended but not published is cut off when the parts are opened again
             self._parts = None
             raise
         self._database.purge(seq, tombstones=False)
@@ -115,7 +115,7 @@ class EmbeddedWriter:
                 self._vectors_anew(place, model, added)
             parts.close()
         except BaseException:
-            parts.abandon()
+            parts.close()
             shutil.rmtree(place.folder, ignore_errors=True)  # on a full disk, every byte counts
             raise
         place = Generation(place.derived, place.number, serving)
@@ -201,7 +201,6 @@ class EmbeddedWriter:
                 self.compact()
                 return
             self._parts = Parts(place, self._database)
-            self._parts.check(self._database.seq())
             self._reader()
             self.publish()
         except CorruptIndexError:
@@ -213,7 +212,6 @@ class EmbeddedWriter:
             if place is None:
                 raise CorruptIndexError(f"{self._derived} has gone; run `dowse rebuild`")
             self._parts = Parts(place, self._database)
-            self._parts.check(self._database.seq())
         return self._parts
 
     def _let_go(self) -> None:

@@ -8,10 +8,11 @@ mean of its nearest chunks (score regularisation; Diaz, CIKM 2005). docs/decisio
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from msgspec.structs import replace
 
 from dowse.ports import Ids, Mask, Matrix, Values
 from dowse.query.fuse import FLAT, ZScore

@@ -18,6 +18,7 @@ from dowse.query.slate import Hit, Slate
 from dowse.types import Score
 
 DIVERSITY = 0.3  # S1-06
+_FEW = 64  # rows: a larger product wakes the threads of BLAS, which takes longer than it does
 
 
 def apply_mmr(
@@ -39,16 +40,15 @@ def apply_mmr(
     relevance = np.asarray(scores, np.float64)
     if np.isnan(relevance).any():
         raise BadRequestError("a score is NaN, which would make any order legal; leave that hit out")
+    relevance = relevance.copy()
     likeness = _Likeness.of(vectors, texts)
     nearest = np.zeros(len(relevance))
-    taken: list[int] = []
     picks: list[tuple[int, float]] = []
     for _ in range(min(top_k, len(relevance))):
         marginal = relevance - diversity * nearest
-        marginal[taken] = -np.inf
         at = int(marginal.argmax())  # the first of equals
         picks.append((at, float(marginal[at])))
-        taken.append(at)
+        relevance[at] = -np.inf  # taken
         np.maximum(nearest, likeness.to(at), out=nearest)
     return picks
 
@@ -70,7 +70,8 @@ class _Likeness:
         return cls(unit, exists, words)
 
     def to(self, at: int) -> Values:
-        near: Values = np.vecdot(self.unit, self.unit[at]).astype(np.float64)  # no threads for this little
+        cosines = self.unit @ self.unit[at] if len(self.unit) <= _FEW else np.vecdot(self.unit, self.unit[at])
+        near: Values = cosines.astype(np.float64)
         np.minimum(near, 1.0, out=near)  # what points away, below 0, is not nearer than nothing: `nearest` starts at 0
         if not self.words:
             return near

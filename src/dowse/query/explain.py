@@ -8,7 +8,7 @@ from math import isnan
 from dowse.query.fuse import ReciprocalRank, ZScore
 from dowse.query.fuse_nested import CrossQuery
 from dowse.query.slate import Column, Fused
-from dowse.types import Leg, Score
+from dowse.types import LEGS, Leg, Score
 
 LABELS: Mapping[Leg, str] = {"dense": "dense", "bm25_code": "code", "bm25_nlp": "prose"}
 Matched = Mapping[Leg, tuple[str, ...]]
@@ -16,19 +16,31 @@ Matched = Mapping[Leg, tuple[str, ...]]
 
 def history(fused: Fused, row: int, matched: Matched) -> tuple[Score, ...]:
     """What each leg and fusion gave one chunk, in that order. A variant's legs are named dense~1, bm25_nlp~1 …"""
-    return Historian(fused)(row, matched)
+    return Historian(fused, row + 1)(row, matched)
 
 
 class Historian:
-    """`history` of any chunk of one fusion: what all of them share is worked out once."""
+    """`history` of the first `count` chunks of one fusion: what all of them share is worked out once."""
 
-    def __init__(self, fused: Fused) -> None:
+    def __init__(self, fused: Fused, count: int) -> None:
         self._fused = fused
-        self._values: list[float] = fused.values.tolist()
-        self._legs = [_LegHistory(column) for column in fused.columns]
+        self._values: list[float] = fused.values[:count].tolist()
+        self._legs = [_LegHistory(column, count) for column in fused.columns]
         total = sum(column.weight for column in fused.columns)
         self._shares = [column.weight / total if total else 0.0 for column in fused.columns]
         self._labels = [f"{_weight(share)}·" for share in self._shares]
+
+    def value(self, row: int) -> float:
+        return self._values[row]
+
+    def of_question(self, row: int) -> dict[Leg, float | None]:
+        """The exact score in each leg; None where a leg took no part or the chunk has no vector."""
+        values: dict[Leg, float | None] = dict.fromkeys(LEGS)
+        for leg in self._legs:
+            if not leg.column.variant:  # a paraphrase's scores are in the history; these are the question's own (B-64)
+                value = leg.scores[row]
+                values[leg.column.leg] = None if isnan(value) else value
+        return values
 
     def __call__(self, row: int, matched: Matched) -> tuple[Score, ...]:
         legs = [leg(row, () if leg.column.variant else matched.get(leg.column.leg, ())) for leg in self._legs]
@@ -55,16 +67,16 @@ class Historian:
 class _LegHistory:
     """One leg's word on any chunk."""
 
-    def __init__(self, column: Column) -> None:
+    def __init__(self, column: Column, count: int) -> None:
         self.column = column
         self.label = _label(column)
-        self.parts: list[float] = column.parts.tolist()
+        self.parts: list[float] = column.parts[:count].tolist()
+        self.scores: list[float] = column.scores[:count].tolist()
         self._name = f"{column.leg}~{column.variant}" if column.variant else column.leg
-        self._scores: list[float] = column.scores.tolist()
-        self._ranks: list[int] = column.ranks.tolist()
+        self._ranks: list[int] = column.ranks[:count].tolist()
 
     def __call__(self, row: int, matched: tuple[str, ...]) -> Score:
-        value, rank, found = self._scores[row], self._ranks[row], self.column.found
+        value, rank, found = self.scores[row], self._ranks[row], self.column.found
         if isnan(value):
             return Score(self._name, 0.0, 0, "no vector yet, so it counts neither for nor against")
         place = f"rank {rank} of {found}" if rank else f"not among the leg's best {found}"

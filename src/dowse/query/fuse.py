@@ -249,10 +249,14 @@ def _exact(store: StoreReader, lists: list[Ranking], ids: Ids) -> Table:
 
 
 def _ranks(own: Ids, scores: Values, ids: Ids) -> Ranks:
-    """Ranks by exact score among a leg's own chunks; the approximate order it came in is forgotten."""
-    brought = np.zeros(len(ids), np.bool_)
-    brought[np.searchsorted(ids, own)] = True  # a chunk named twice has one place
-    rows = np.flatnonzero(brought & ~np.isnan(scores))
+    """Ranks by exact score among a leg's own chunks; the order of an approximate leg is forgotten."""
     ranks = np.zeros(len(ids), np.int64)
+    places = np.searchsorted(ids, own)
+    given = scores[places]
+    falling = (given[1:] < given[:-1]) | ((given[1:] == given[:-1]) & (own[1:] > own[:-1]))
+    if falling.all() and not np.isnan(given[:1]).any():  # as an exact leg gives them: a sort would change nothing
+        ranks[places] = np.arange(1, len(own) + 1)
+        return ranks
+    rows = np.unique(places[~np.isnan(given)])  # a chunk named twice has one place
     ranks[rows[order(scores[rows], ids[rows])]] = np.arange(1, len(rows) + 1)
     return ranks

@@ -7,10 +7,11 @@ ranks hide how sure each leg was, and a variant counts as much as the question i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import fsum
 
 import numpy as np
+from msgspec.structs import replace
 
 from dowse.ports import StoreReader, Values
 from dowse.query.fuse import Id, Method, RankTable, Table, fused, weighed

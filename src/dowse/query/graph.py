@@ -7,9 +7,10 @@ the others. The `graph` profile takes the cosine instead and the formula of S4, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from dowse.identity import id_number
 from dowse.ports import Ids, StoreReader, Values

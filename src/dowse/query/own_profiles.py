@@ -145,6 +145,8 @@ def _graph_options(value: object) -> GraphOptions:
 READS: Mapping[str, Read] = {
     **dict.fromkeys(("top_k", "depth", "window", "llm_window", "llm_characters", "missing_rank"), _whole(1)),
     "rank_constant": _whole(0),
+    "k1": _number(0),
+    "b": _number(0, 1),
     **dict.fromkeys(("alpha", "crowd", "pull", "rerank_weight", "freshness_weight"), _number(0, 1)),
     **dict.fromkeys(("min_score", "diversity"), _number(0, 1)),
     "min_similarity": _number(-1, 1),

@@ -12,9 +12,11 @@ from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, fields, replace
 from threading import Thread
 
+import msgspec
+
 from dowse.errors import UnavailableError
 from dowse.filters import Filter
-from dowse.ports import Embedder, StoreReader, StoreStats
+from dowse.ports import STANDARD, Bm25, Embedder, StoreReader, StoreStats
 from dowse.query.assemble import NO_LLM, Assembly, Parts, Step, Wave, missing_links
 from dowse.query.cache import CachedEmbedder
 from dowse.query.confidence import Judge
@@ -89,7 +91,7 @@ def answer(
 def finished(ready: Prepared, executor: Executor | None = None) -> QueryResult:
     """All waves run, and the result."""
     traced = run(ready.waves, ready.slate, executor, ready.deadline)
-    return result_of(replace(traced, trace=(*ready.trace, *traced.trace)), ready.asked)
+    return result_of(Traced(traced.slate, (*ready.trace, *traced.trace)), ready.asked)
 
 
 def prepared(
@@ -115,6 +117,9 @@ def prepared(
     profile = profile.for_type(planned.query_type, request)
     if profile.steer and request.alpha is None:
         profile = replace(profile, alpha=steered(profile.alpha, planned))
+    constants = Bm25(profile.k1, profile.b)
+    if constants != STANDARD:
+        reader = reader.with_bm25(constants)
     usable, dense_notes = _dense(profile, reader.stats, embedder, dense_note)
     if usable is not None and parts.caches is not None:
         usable = CachedEmbedder(usable, parts.caches.vectors)
@@ -229,8 +234,7 @@ def walk(waves: Sequence[Wave], slate: Slate, executor: Executor | None, deadlin
         yield Traced(slate, trace)
 
 
-@dataclass(frozen=True, eq=False)
-class _Attempt:
+class _Attempt(msgspec.Struct, frozen=True, eq=False):
     after: Slate
     trace: StageTrace
     skipped: str | None = None  # why

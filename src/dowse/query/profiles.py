@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from dowse.errors import BadRequestError
+from dowse.ports import STANDARD
 from dowse.query.adjust import BOOST_RULES, BoostRule
 from dowse.query.graph import GraphOptions
 from dowse.query.plan import BY_TYPE
@@ -61,6 +62,8 @@ class Profile:
     crowd: float = 0.15  # of a crowd's likeness, taken from cosines; 0 turns it off; measured (decision 0011)
     pull: float = 0.3  # of a chunk's neighbours on its sum; 0 turns it off; measured (decision 0011)
     depth: int = 100  # candidates per leg; measured: 60 and 200 differ by less than .001 (lab/quality.md section 4)
+    k1: float = STANDARD.k1  # of BM25: how soon a repeated term adds no more
+    b: float = STANDARD.b  # of BM25: how much a long chunk is discounted
     rank_constant: int = 60  # of reciprocal rank fusion; Cormack, Clarke and Büttcher, SIGIR 2009
     missing_rank: int | None = None
     window: int = 50  # hits whose text is fetched, for the stages after fusion; design 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from math import floor, isnan
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,9 @@ from dowse.identity import id_number
 from dowse.ports import StoreReader, StoreStats
 from dowse.query.confidence import Confidence
 from dowse.query.explain import Historian, Matched
-from dowse.query.slate import Fused, Hit, Slate, Traced
+from dowse.query.slate import Hit, Slate, Traced
 from dowse.text import Tokenizer
-from dowse.types import LEGS, Chunk, Leg, QueryMetadata, QueryRequest, QueryResult, ScoredChunk
+from dowse.types import Chunk, QueryMetadata, QueryRequest, QueryResult, ScoredChunk
 
 # A leg's count goes by its own name; these stages' by what they made.
 COUNT_NAMES: Mapping[str, str] = {"fuse": "union", "hydrate": "hydrated"}
@@ -56,7 +56,8 @@ def result_of(traced: Traced, asked: Asked) -> QueryResult:
     sure = slate.confidence
     shown = slate.hits[: slate.query.k]
     matched = _matched(shown, slate, asked.reader) if asked.request.explain else ({},) * len(shown)
-    historian = None if slate.fused is None else Historian(slate.fused)
+    count = 1 + max((hit.row for hit in shown if hit.row is not None), default=-1)
+    historian = None if slate.fused is None else Historian(slate.fused, count)
     chunks = tuple(_scored(hit, slate, held, historian) for hit, held in zip(shown, matched, strict=True))
     variants = tuple(each.text for each in slate.query.variants)
     return QueryResult(
@@ -85,19 +86,14 @@ def _scored(hit: Hit, slate: Slate, matched: Matched, historian: Historian | Non
     given = _given_later(hit, slate.confidence)
     if fused is None or row is None or historian is None:
         return _shown(hit.chunk, given | {"scores": hit.scores})
-    legs = _leg_values(fused, row)
-    return _shown(
-        hit.chunk,
-        given
-        | {
-            "dense_score": legs["dense"],
-            "bm25_code_score": legs["bm25_code"],
-            "bm25_nlp_score": legs["bm25_nlp"],
-            "rrf_score": float(fused.raw[row]) if fused.method.name == "rrf" else None,
-            "fusion_score": float(fused.values[row]),
-            "scores": (*historian(row, matched), *hit.scores),
-        },
-    )
+    legs = historian.of_question(row)
+    given["dense_score"] = legs["dense"]
+    given["bm25_code_score"] = legs["bm25_code"]
+    given["bm25_nlp_score"] = legs["bm25_nlp"]
+    given["rrf_score"] = float(fused.raw[row]) if fused.method.name == "rrf" else None
+    given["fusion_score"] = historian.value(row)
+    given["scores"] = (*historian(row, matched), *hit.scores)
+    return _shown(hit.chunk, given)
 
 
 def _shown(chunk: Chunk, given: dict[str, Any]) -> ScoredChunk:
@@ -132,17 +128,6 @@ def _given_later(hit: Hit, sure: Confidence | None) -> dict[str, Any]:
         "child_id": None if child is None else child.id,
         "child_lines": lines,
     }
-
-
-def _leg_values(fused: Fused, row: int) -> dict[Leg, float | None]:
-    """The exact score in each leg; None where a leg took no part or the chunk has no vector."""
-    values: dict[Leg, float | None] = dict.fromkeys(LEGS)
-    for column in fused.columns:
-        if column.variant:  # a paraphrase's scores are in the history; these are the question's own (B-64)
-            continue
-        value = float(column.scores[row])
-        values[column.leg] = None if isnan(value) else value
-    return values
 
 
 def _metadata(traced: Traced, asked: Asked, returned: int) -> QueryMetadata:

@@ -68,8 +68,7 @@ class Query:
         return (Variant(self.text, 1.0, self.terms), *self.variants)
 
 
-@dataclass(frozen=True, eq=False)
-class Ranking:
+class Ranking(msgspec.Struct, frozen=True, eq=False):
     """One leg's list, with what was asked of it, so that fusion can ask the same of any other chunk."""
 
     leg: Leg
@@ -79,8 +78,7 @@ class Ranking:
     variant: int = 0  # of `Query.asked`; 0 is the question itself
 
 
-@dataclass(frozen=True, eq=False)
-class Column:
+class Column(msgspec.Struct, frozen=True, eq=False):
     """One leg's view of all fused chunks; the arrays run parallel to `Fused.ids`."""
 
     leg: Leg
@@ -92,8 +90,7 @@ class Column:
     variant: int = 0
 
 
-@dataclass(frozen=True, eq=False)
-class Fused:
+class Fused(msgspec.Struct, frozen=True, eq=False):
     """The union of the legs' chunks, best first."""
 
     method: Method
@@ -171,8 +168,7 @@ class Slate:
         return sum(len(each.found.ids) for each in new) if new else None
 
 
-@dataclass(frozen=True)
-class StageTrace:
+class StageTrace(msgspec.Struct, frozen=True):
     """What one stage took and brought."""
 
     stage: str
@@ -180,8 +176,7 @@ class StageTrace:
     count: int | None = None  # chunks; None when it brought none or was skipped
 
 
-@dataclass(frozen=True, eq=False)
-class Traced:
+class Traced(msgspec.Struct, frozen=True, eq=False):
     """A slate, and how it came about."""
 
     slate: Slate

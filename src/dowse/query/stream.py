@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from dowse.query.pipeline import Prepared, walk
@@ -49,4 +49,4 @@ def _stage(traced: Traced) -> str:
 
 
 def _result(traced: Traced, ready: Prepared) -> QueryResult:
-    return result_of(replace(traced, trace=(*ready.trace, *traced.trace)), ready.asked)
+    return result_of(Traced(traced.slate, (*ready.trace, *traced.trace)), ready.asked)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from dowse.identity import number_id
 from dowse.query.pipeline import Prepared, run
 from dowse.query.result import result_of
-from dowse.query.slate import Slate
+from dowse.query.slate import Slate, Traced
 from dowse.types import Chunk, QueryResult, ScoredChunk
 
 FACETS = (
@@ -36,10 +36,10 @@ class Survey:
 def survey(ready: Prepared, executor: Executor | None = None, *, facets: bool = False) -> Survey:
     """All waves run once, and shown twice: trimmed as a query trims it, and whole."""
     traced = run(ready.waves, ready.slate, executor, ready.deadline)
-    traced = replace(traced, trace=(*ready.trace, *traced.trace))
+    traced = Traced(traced.slate, (*ready.trace, *traced.trace))
     slate = traced.slate
     result = result_of(traced, ready.asked)
-    whole = replace(traced, slate=replace(slate, query=replace(slate.query, k=len(slate.hits))))
+    whole = Traced(slate.changed(query=replace(slate.query, k=len(slate.hits))), traced.trace)
     ranked = result_of(whole, ready.asked).chunks if len(slate.hits) > slate.query.k else result.chunks
     return Survey(result, ranked, counted(_candidates(slate, ready)) if facets else ())
 

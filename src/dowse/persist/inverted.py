@@ -1,0 +1,188 @@
+"""The inverted index: the chunks that hold a term. Rows of the forward index go in, the best chunks of a leg come out.
+
+It is cut into runs. A run covers a stretch of slots and is never changed: new chunks wait in the forward index, where
+a query scores them one and all, until they are worth a run of their own, and small neighbours are merged into one.
+So an update of a few chunks writes no more than their rows. The files of a run, beside those of the rows:
+
+    run-0-5120.terms   32-bit hash of every distinct term of both legs, ascending
+    run-0-5120.ends    where a term's entries end in the two files below
+    run-0-5120.slots   the chunks that hold the term, ascending
+    run-0-5120.counts  how often they say it
+
+Dead chunks stay in it and are left out by the caller's mask. Why not tantivy: docs/decisions/0012-words.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dowse.errors import CorruptIndexError
+from dowse.persist.arrays import PartReader, PartWriter
+from dowse.persist.forward import Hashes, Slots
+from dowse.persist.kernel import Run
+
+_PREFIX = "run-"
+_TYPES = {"terms": "<u4", "ends": "<i8", "slots": "<u4", "counts": "<u2"}
+_TAIL_ROWS = 512  # chunks that may wait: scoring them takes .02 ms compiled, .3 ms in numpy
+_MOST_RUNS = 4  # chosen: a run more costs a query .01 ms, a run less merges oftener
+_PIECE_ENTRIES = 1 << 21  # entries sorted at a time: some 60 MB, and a cache's worth of locality
+
+Entries = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint16]]  # terms, slots, counts
+
+
+@dataclass(frozen=True, order=True)
+class Stretch:
+    """The slots of a run, and the names of its files."""
+
+    first: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.first
+
+    def file(self, kind: str) -> str:
+        return f"{_PREFIX}{self.first}-{self.end}.{kind}"
+
+
+def _stretches(names: Sequence[str]) -> list[Stretch]:
+    """The runs among a part's files, in order."""
+    found = {name.removeprefix(_PREFIX).split(".")[0] for name in names if name.startswith(_PREFIX)}
+    return sorted(Stretch(*map(int, each.split("-"))) for each in found)
+
+
+def _run(stretch: Stretch, array: Callable[[str, str], NDArray[Any]]) -> Run:
+    return Run(*(array(stretch.file(kind), dtype) for kind, dtype in _TYPES.items()))
+
+
+class InvertedWriter:
+    """Makes and merges runs. They count when the part is published."""
+
+    def __init__(self, part: PartWriter) -> None:
+        self._part = part
+        self._runs = _stretches(list(part.state.files))
+        for path in part.folder.glob(f"{_PREFIX}*"):  # what a crashed writer left
+            if path.name not in part.state.files:
+                path.unlink()
+
+    def catch_up(self, rows: int) -> None:
+        """Cover the rows that are in the forward index, but for a tail."""
+        covered = self._runs[-1].end if self._runs else 0
+        if rows - covered > _TAIL_ROWS:
+            self._add(Stretch(covered, rows))
+        while len(self._runs) > _MOST_RUNS:
+            sizes = [left.size + right.size for left, right in pairwise(self._runs)]
+            self._merge(sizes.index(min(sizes)))
+
+    def _add(self, stretch: Stretch) -> None:
+        ends = self._part.array("ends", "<i8")
+        start = int(ends[stretch.first - 1]) if stretch.first else 0
+        span = slice(start, int(ends[stretch.end - 1]))
+        terms, counts = self._part.array("terms", "<u4")[span], self._part.array("counts", "<u2")[span]
+        sizes = np.diff(ends[stretch.first : stretch.end], prepend=start)
+        slots = np.repeat(np.arange(stretch.first, stretch.end, dtype=np.uint32), sizes)
+
+        def between(low: int, high: int) -> Entries:
+            if high - low > 0xFFFFFFFF:
+                return terms, slots, counts
+            chosen = np.flatnonzero((terms >= low) & (terms <= high - 1))
+            return terms[chosen], slots[chosen], counts[chosen]
+
+        self._write(stretch, len(terms), between)
+        self._runs.append(stretch)
+
+    def _merge(self, at: int) -> None:
+        """A run and its right neighbour become one."""
+        left, right = self._runs[at : at + 2]
+        runs = [_run(each, self._part.array) for each in (left, right)]
+
+        def between(low: int, high: int) -> Entries:
+            terms, slots, counts = zip(*(_entries_between(run, low, high) for run in runs), strict=True)
+            return np.concatenate(terms), np.concatenate(slots), np.concatenate(counts)
+
+        self._write(Stretch(left.first, right.end), sum(len(run.slots) for run in runs), between)
+        for each in (left, right):
+            for kind in _TYPES:
+                self._part.drop(each.file(kind))
+        self._runs[at : at + 2] = [Stretch(left.first, right.end)]
+
+    def _write(self, stretch: Stretch, entries: int, between: Callable[[int, int], Entries]) -> None:
+        """A piece of the hashes after the other, so that memory does not grow with the run."""
+        pieces = max(-(-entries // _PIECE_ENTRIES), 1)
+        bounds = [round(number * 2**32 / pieces) for number in range(pieces + 1)]
+        written = 0
+        for low, high in pairwise(bounds):
+            terms, slots, counts = _by_term(*between(low, high))
+            is_last = np.ones(len(terms), np.bool_)
+            np.not_equal(terms[1:], terms[:-1], out=is_last[:-1])
+            last = np.flatnonzero(is_last)
+            files: dict[str, NDArray[Any]] = {
+                "terms": terms[last],
+                "ends": written + 1 + last,
+                "slots": slots,
+                "counts": counts,
+            }
+            for kind, values in files.items():
+                self._part.append(stretch.file(kind), values.astype(_TYPES[kind], copy=False))
+            written += len(terms)
+
+
+def _by_term(terms: NDArray[np.uint32], slots: NDArray[np.uint32], counts: NDArray[np.uint16]) -> Entries:
+    """In the order of their terms; slots, which ascend already, stay in order inside a term."""
+    keys = terms.astype(np.uint64) << np.uint64(32)
+    keys |= np.arange(len(keys), dtype=np.uint64)
+    keys.sort()
+    order = keys.astype(np.uint32)
+    return (keys >> np.uint64(32)).astype(np.uint32), slots[order], counts[order]
+
+
+def _entries_between(run: Run, low: int, high: int) -> Entries:
+    first, end = np.searchsorted(run.terms, np.array([low, high], np.uint64)).tolist()
+    starts, ends = _spans(run, np.arange(first, end))
+    span = slice(int(starts[0]), int(ends[-1])) if end > first else slice(0, 0)
+    return np.repeat(run.terms[first:end], ends - starts), run.slots[span], run.counts[span]
+
+
+def _spans(run: Run, at: Slots) -> tuple[Slots, Slots]:
+    """Where the entries of a run's terms begin and end."""
+    return np.where(at > 0, run.ends[at - 1], 0), run.ends[at]
+
+
+class InvertedReader:
+    """The runs of one moment."""
+
+    def __init__(self, part: PartReader) -> None:
+        stretches = _stretches(list(part.state.files))
+        if [each.first for each in stretches] != [0, *(each.end for each in stretches)][: len(stretches)]:
+            raise CorruptIndexError(f"{part.folder} lacks a run of words; run `dowse rebuild`")
+        self.covered = stretches[-1].end if stretches else 0
+        self._runs = [(each, _run(each, part.array)) for each in stretches]
+
+    def spans(self, hashes: Hashes) -> list[tuple[Run, list[int], list[int]]]:
+        """By run, where the entries of each hash begin and end; the same where it has none.
+
+        Lists, because a query has few terms: an operation on a whole array costs as much as ten of them.
+        """
+        found = []
+        for _, run in self._runs:
+            starts, ends = [], []
+            for at, wanted in zip(run.terms.searchsorted(hashes).tolist(), hashes.tolist(), strict=True):
+                there = at < len(run.terms) and run.terms[at] == wanted
+                starts.append(int(run.ends[at - 1]) if there and at else 0)
+                ends.append(int(run.ends[at]) if there else 0)
+            found.append((run, starts, ends))
+        return found
+
+    def disagreeing(self, entries: Callable[[int, int], Entries]) -> Iterator[str]:
+        """Runs that hold other entries than these, given by stretch of slots."""
+        for stretch, run in self._runs:
+            wanted = _by_term(*entries(stretch.first, stretch.end))
+            found = _entries_between(run, 0, 2**32)
+            if not all(np.array_equal(found[number], wanted[number]) for number in range(3)):
+                yield f"words of the rows {stretch.first} to {stretch.end}"

@@ -1,0 +1,107 @@
+"""Runs of the inverted index hold what the forward index holds, however they came about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from dowse.errors import CorruptIndexError
+from dowse.persist import inverted
+from dowse.persist.arrays import PartReader, PartWriter
+from dowse.persist.forward import ForwardReader, ForwardWriter, hash_term
+from dowse.persist.inverted import InvertedReader, InvertedWriter
+from dowse.persist.kernel import NUMPY
+from dowse.text import Terms
+
+WORDS = ("alpha", "beta", "gamma", "delta")
+
+
+def chunk(number: int) -> Terms:
+    """Chunk n says the words at the bits of n, the first of them twice."""
+    said = [word for bit, word in enumerate(WORDS) if number >> bit & 1]
+    return Terms(code=[*said, *said[:1]], prose=said, stops=[])
+
+
+def write(folder: Path, batches: list[int]) -> PartReader:
+    part = PartWriter(folder)
+    forward, runs, count = ForwardWriter(part), InvertedWriter(part), 0
+    for size in batches:
+        forward.append([chunk(number) for number in range(count, count + size)])
+        count += size
+        runs.catch_up(count)
+        part.publish(count, count)
+    part.close()
+    return PartReader(folder)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inverted, "_TAIL_ROWS", 3)
+    monkeypatch.setattr(inverted, "_PIECE_ENTRIES", 7)
+
+
+@settings(max_examples=30, deadline=None)
+@given(batches=st.lists(st.integers(1, 12), min_size=1, max_size=14))
+def test_runs_hold_what_the_forward_index_holds(tmp_path_factory: pytest.TempPathFactory, batches: list[int]) -> None:
+    part = write(tmp_path_factory.mktemp("part"), batches)
+    reader = InvertedReader(part)
+    assert sum(batches) - 3 <= reader.covered <= sum(batches)
+    hashes = np.array(sorted(hash_term(word, "bm25_code") for word in WORDS), np.uint32)
+    found: dict[int, list[tuple[int, int]]] = {each: [] for each in hashes.tolist()}
+    spans = reader.spans(hashes)
+    assert len(spans) <= 4
+    for run, starts, ends in spans:
+        for each, start, end in zip(hashes.tolist(), starts, ends, strict=True):
+            found[each] += zip(run.slots[start:end].tolist(), run.counts[start:end].tolist(), strict=True)
+    for bit, word in enumerate(WORDS):
+        first_bits = range(1 << bit, reader.covered) if reader.covered > 1 << bit else range(0)
+        holding = [number for number in first_bits if number >> bit & 1]
+        counts = [2 if number & -number == 1 << bit else 1 for number in holding]
+        assert found[hash_term(word, "bm25_code")] == list(zip(holding, counts, strict=True))
+    assert not list(reader.disagreeing(ForwardReader(part, NUMPY).entries))
+
+
+def test_a_term_that_no_chunk_holds_has_an_empty_span(tmp_path: Path) -> None:
+    reader = InvertedReader(write(tmp_path, [16]))
+    ((_, starts, ends),) = reader.spans(np.array([0, hash_term("omega", "bm25_nlp"), 2**32 - 1], np.uint32))
+    assert starts == ends
+
+
+def test_few_new_chunks_write_no_run(tmp_path: Path) -> None:
+    part = write(tmp_path, [10, 3])
+    assert InvertedReader(part).covered == 10
+    assert not list(tmp_path.glob("run-10-*"))
+
+
+def test_merged_runs_leave_no_file_behind(tmp_path: Path) -> None:
+    part = write(tmp_path, [4] * 12)
+    assert {path.name for path in tmp_path.iterdir()} == {*part.state.files, "state.json"}
+    assert InvertedReader(part).covered == 48
+
+
+def test_what_a_crashed_writer_left_is_deleted(tmp_path: Path) -> None:
+    write(tmp_path, [10])
+    (tmp_path / "run-10-20.terms").write_bytes(b"half")
+    InvertedWriter(PartWriter(tmp_path))
+    assert not (tmp_path / "run-10-20.terms").exists()
+
+
+def test_a_missing_run_is_noticed(tmp_path: Path) -> None:
+    part = write(tmp_path, [10, 10])
+    files = {name: each for name, each in part.state.files.items() if not name.startswith("run-0-")}
+    assert len(files) < len(part.state.files)
+    with pytest.raises(CorruptIndexError, match="lacks a run"):
+        InvertedReader(PartReader(tmp_path, replace(part.state, files=files)))
+
+
+def test_a_wrong_entry_is_named(tmp_path: Path) -> None:
+    part = write(tmp_path, [10])
+    counts = tmp_path / "run-0-10.counts"
+    counts.write_bytes(b"\x09\x00" + counts.read_bytes()[2:])
+    entries = ForwardReader(part, NUMPY).entries
+    assert list(InvertedReader(part).disagreeing(entries)) == ["words of the rows 0 to 10"]
