@@ -43,6 +43,7 @@ def write(folder: Path, batches: list[int]) -> PartReader:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inverted, "_TAIL_ROWS", 3)
     monkeypatch.setattr(inverted, "_PIECE_ENTRIES", 7)
+    monkeypatch.setattr(inverted, "_MOST_RUNS", 8)
 
 
 @settings(max_examples=30, deadline=None)
@@ -54,7 +55,7 @@ def test_runs_hold_what_the_forward_index_holds(tmp_path_factory: pytest.TempPat
     hashes = np.array(sorted(hash_term(word, "bm25_code") for word in WORDS), np.uint32)
     found: dict[int, list[tuple[int, int]]] = {each: [] for each in hashes.tolist()}
     spans = reader.spans(hashes)
-    assert len(spans) <= 4
+    assert len(spans) <= 8
     for run, starts, ends in spans:
         for each, start, end in zip(hashes.tolist(), starts, ends, strict=True):
             found[each] += zip(run.slots[start:end].tolist(), run.counts[start:end].tolist(), strict=True)
@@ -64,6 +65,29 @@ def test_runs_hold_what_the_forward_index_holds(tmp_path_factory: pytest.TempPat
         counts = [2 if number & -number == 1 << bit else 1 for number in holding]
         assert found[hash_term(word, "bm25_code")] == list(zip(holding, counts, strict=True))
     assert not list(reader.disagreeing(ForwardReader(part, NUMPY).entries))
+
+
+def test_runs_that_were_settled_grow_shorter_to_the_right_and_hold_the_same(tmp_path: Path) -> None:
+    part = PartWriter(tmp_path)
+    forward, runs = ForwardWriter(part), InvertedWriter(part)
+    for first in range(0, 70, 7):
+        forward.append([chunk(number) for number in range(first, first + 7)])
+        runs.catch_up(first + 7)
+    assert runs.settle()
+    assert not runs.settle()
+    part.publish(70, 1)
+    reader = InvertedReader(PartReader(tmp_path))
+    assert len(reader.spans(np.zeros(1, np.uint32))) == 1
+    assert not list(reader.disagreeing(ForwardReader(PartReader(tmp_path), NUMPY).entries))
+
+
+def test_a_long_run_is_not_merged_with_a_short_one(tmp_path: Path) -> None:
+    part = PartWriter(tmp_path)
+    forward, runs = ForwardWriter(part), InvertedWriter(part)
+    for size in (40, 8, 2):
+        forward.append([chunk(number) for number in range(size)])
+        runs.catch_up(part.size("ends") // 8)
+    assert not runs.settle()
 
 
 def test_a_term_that_no_chunk_holds_has_an_empty_span(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dowse.errors import BadRequestError
 from dowse.persist.bm25 import term_score
-from dowse.persist.kernel import NUMPY, ChunkTerms, Kernel, Run, Wanted, open_kernel
+from dowse.persist.kernel import NUMPY, ChunkTerms, Kernel, Norm, Run, Wanted, open_kernel
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 FAST = open_kernel("fast")
@@ -104,19 +104,20 @@ def test_bm25_is_the_sum_of_the_formula_over_the_terms(
     kernel: Kernel, chunks: list[dict[int, int]], terms: list[int]
 ) -> None:
     terms = sorted(terms)
-    norms = np.array([[0.5 + slot for slot in range(len(chunks))], [2.0 + 3 * slot for slot in range(len(chunks))]])
+    lengths = np.array([(slot, 7 * slot) for slot in range(len(chunks))], np.uint32)
     wanted = Wanted(
         np.array(terms, np.uint32),
         np.array([term % 2 for term in terms], np.int64),
         np.array([1.0 + term for term in terms], np.float64),
-        norms,
+        lengths,
+        (Norm(1, 0.5, 2.0), Norm(0, 2.0, 3.0)),
     )
     slots = np.arange(len(chunks))[::-1].astype(np.int64)
     found = kernel.bm25(slots, chunk_terms(chunks), wanted)
-    for leg in (0, 1):
+    for leg, norm_of in enumerate((lambda slot: 0.5 + 2 * 7 * slot, lambda slot: 2.0 + 3 * slot)):
         for at, slot in enumerate(slots.tolist()):
             exact = sum(
-                term_score(1.0 + term, chunks[slot][term], norms[leg, slot])
+                term_score(1.0 + term, chunks[slot][term], norm_of(slot))
                 for term in terms
                 if term % 2 == leg and term in chunks[slot]
             )
@@ -135,14 +136,16 @@ def test_the_best_are_those_of_a_sort_with_all_that_equal_the_last(
     kernel: Kernel, chunks: list[dict[int, int]], terms: list[int], k: int, refused: set[int]
 ) -> None:
     run, terms = run_of(chunks), sorted(terms)
-    norms = np.array([1.0 + slot % 3 for slot in range(len(chunks))])
+    lengths = np.array([(99, slot % 3) for slot in range(len(chunks))], np.uint32)
+    norms = [1.0 + 0.5 * (slot % 3) for slot in range(len(chunks))]
+    weights = np.array([1.0 + term for term in terms])
     mask = np.array([slot not in refused for slot in range(len(chunks))])
     starts = np.array([int(run.ends[run.terms < term][-1]) if (run.terms < term).any() else 0 for term in terms], int)
     ends = np.array(
         [start + sum(term in each for each in chunks) for start, term in zip(starts, terms, strict=True)], int
     )
     for _ in range(2):  # the second time on what the first one left behind
-        slots, scores = kernel.best(run, (starts, ends), np.array([1.0 + term for term in terms]), norms, mask, k)
+        slots, scores = kernel.best(run, (starts, ends, weights), lengths, Norm(1, 1.0, 0.5), mask, k)
         exact = {
             slot: score
             for slot, chunk in enumerate(chunks)

@@ -108,7 +108,7 @@ class Dowse:
 
         def ask(question: Any) -> list[str]:
             request = QueryRequest(question["text"], top_k=k, where=chosen)
-            ready = prepared(request, reader, embedder, self._tokenizer, only_shown=True)
+            ready = prepared(request, reader, embedder, self._tokenizer, only_shown=True, early=True)
             return [hit.id for hit in next(stream(ready)).result.chunks]
 
         return each_timed(ask, read(queries)[first : first + count])

@@ -129,7 +129,7 @@ class Engine:
 
         request = self._beside.request(text, fields)
         reader = self._store.reader()
-        for event in stream(self._prepared(request, reader, only_shown=True), self._executor):
+        for event in stream(self._prepared(request, reader, only_shown=True, early=True), self._executor):
             dropped = dict(event.result.query_metadata.counts).get("dropped", 0)
             if event.kind == "done" and dropped and self._store.reader() is not reader:
                 yield replace(event, result=self.query(request))  # it met a publication: the newer moment is asked
@@ -376,12 +376,12 @@ class Engine:
         finally:
             writer.close()
 
-    def _prepared(self, request: QueryRequest, reader: StoreReader, *, only_shown: bool = False) -> Prepared:
+    def _prepared(self, request: QueryRequest, reader: StoreReader, **how: bool) -> Prepared:
         from dowse.query.pipeline import prepared
 
         embedder, note = self._beside.query_embedder(reader.stats, request)
         parts = self._beside.parts_for(request)
-        return prepared(request, reader, embedder, self._tokenizer, dense_note=note, parts=parts, only_shown=only_shown)
+        return prepared(request, reader, embedder, self._tokenizer, dense_note=note, parts=parts, **how)
 
     def _with_staleness(self, result: QueryResult, reader: StoreReader) -> QueryResult:
         from dowse.ingest.locate import staleness

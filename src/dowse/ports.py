@@ -136,6 +136,11 @@ class Candidate:
     chunk: Chunk
     value: float  # in [0,1]: the last stage's word
 
+    def __init__(self, chunk: Chunk, value: float) -> None:
+        """By hand, as that of `dowse.types.Score`: a reranker gets fifty."""
+        own = self.__dict__
+        own["chunk"], own["value"] = chunk, value
+
 
 class Reranker(Protocol):
     """Candidates are judged against a question, more closely than a search can."""

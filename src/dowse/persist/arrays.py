@@ -47,11 +47,12 @@ class PartState(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def storing(what: Path) -> Iterator[None]:
+def storing(folder: Path, name: str = "") -> Iterator[None]:
     """The border to the file system: what it refuses becomes a StorageError."""
     try:
         yield
     except OSError as err:
+        what = folder / name
         if err.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageError(
                 f"no space left for {what}; free some and run the command again, nothing is lost"
@@ -113,7 +114,7 @@ class PartWriter:
         data = memoryview(np.ascontiguousarray(values).data).cast("B") if values.size else memoryview(b"")
         if not len(data):
             return
-        with storing(self.folder / name):
+        with storing(self.folder, name):
             handle = self._handle(name)
             self._write(handle, data)
         self._dirty.add(name)
@@ -161,7 +162,7 @@ class PartWriter:
 
     def _handle(self, name: str) -> int:
         if name not in self._open:
-            handle = os.open(self.folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            handle = os.open(f"{self.folder}/{name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
             if os.fstat(handle).st_size < self.size(name):
                 os.close(handle)
                 raise CorruptIndexError(f"{self.folder / name} is shorter than its state says; run `dowse rebuild`")
@@ -207,14 +208,17 @@ class PartReader:
         return np.frombuffer(self._map(name, size), dtype).reshape(-1, *shape)
 
     def _map(self, name: str, size: int) -> mmap.mmap:
-        path = self.folder / name
+        path = f"{self.folder}/{name}"  # bare names and handles: a snapshot maps thirty files, often after an update
         try:
-            with open(path, "rb") as file:
-                if os.fstat(file.fileno()).st_size < size:
-                    raise CorruptIndexError(f"{path} is shorter than its state says; run `dowse rebuild`")
-                return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ)
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError as err:
             raise CorruptIndexError(f"{path} is missing; run `dowse rebuild`") from err
+        try:
+            if os.fstat(handle).st_size < size:
+                raise CorruptIndexError(f"{path} is shorter than its state says; run `dowse rebuild`")
+            return mmap.mmap(handle, size, access=mmap.ACCESS_READ)
+        finally:
+            os.close(handle)
 
     def damaged(self) -> Iterator[str]:
         """Names of files and blocks whose bytes are not those that were written."""

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from math import log1p
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from dowse.ports import Bm25
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Number = TypeVar("Number", float, NDArray[Any])
 
 
 def inverse_frequency(chunks: int, containing: int) -> float:
@@ -34,11 +28,9 @@ def attainable(terms: Iterable[str], chunks: int, containing: Callable[[str], in
     return sum(times * inverse_frequency(chunks, containing(term)) for term, times in Counter(terms).items())
 
 
-def length_norm(constants: Bm25, length: Number, mean_length: Number) -> Number:
-    """k1·(1 − b + b·length/mean): how much of a count is discounted, more in a chunk that is longer than others."""
-    k1, b = constants.k1, constants.b
-    found: Number = k1 * (1 - b + b * length / mean_length)
-    return found
+def length_norm(constants: Bm25, length: float, mean_length: float) -> float:
+    """k1·(1 − b + b·length/mean): what a count is held against, more in a chunk that is longer than others."""
+    return constants.k1 * (1 - constants.b + constants.b * length / mean_length)
 
 
 def term_score(weight: float, frequency: int, norm: float) -> float:

@@ -180,12 +180,13 @@ class Database:
     def chunks(self, ids: Collection[ChunkId]) -> dict[ChunkId, Chunk]:
         """By id; a living row wins over a dead one that is still there."""
         found: dict[ChunkId, Chunk] = {}
-        wanted = [id_row(each) for each in ids]
-        for part in batches(wanted):
+        by_row = {id_row(each): each for each in ids}
+        for part in batches(list(by_row)):
             rows = self.query(
                 f"SELECT id, body, connections FROM chunks WHERE id IN ({marks(part)}) ORDER BY died IS NULL, key", part
             )
-            found.update((row_id(row[0]), _decode_chunk(*row[1:])) for row in rows)
+            for row, body, connections in rows:
+                found[by_row[row]] = _decode_chunk(body, connections)
         return found
 
     def rows_after(self, key: int, limit: int) -> list[Row]:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.kernel import ChunkTerms, Kernel, Norms, Wanted, entries
+from dowse.persist.kernel import ChunkTerms, Kernel, Norm, Wanted, entries
 from dowse.text import Terms
 from dowse.types import Leg
 
@@ -125,22 +125,20 @@ class ForwardReader:
         self._said = ChunkTerms(part.array("terms", "<u4"), part.array("counts", "<u2"), part.array("ends", "<i8"))
         self.lengths = part.array("lengths", "<u4", len(WORD_LEGS))
 
-    def score(self, slots: Slots, asked: Mapping[Leg, Asked], norms: Norms) -> dict[Leg, NDArray[np.float64]]:
-        """By leg, one value a slot. `norms`: a leg a row, in the order of `WORD_LEGS`."""
+    def score(
+        self, slots: Slots, asked: Mapping[Leg, Asked], norms: Mapping[Leg, Norm]
+    ) -> dict[Leg, NDArray[np.float64]]:
+        """By leg, one value a slot."""
         if not len(slots) or not any(len(each.hashes) for each in asked.values()):
             return {leg: np.zeros(len(slots)) for leg in asked}
-        if len(asked) == 1:
-            ((leg, one),) = asked.items()
-            number = WORD_LEGS.index(leg)
-            wanted = Wanted(one.hashes, np.zeros(len(one.hashes), np.int64), one.weights, norms[number : number + 1])
-            return {leg: self._kernel.bm25(slots, self._said, wanted)[0]}
-        legs = np.repeat([WORD_LEGS.index(leg) for leg in asked], [len(each.hashes) for each in asked.values()])
         hashes = np.concatenate([each.hashes for each in asked.values()])
         weights = np.concatenate([each.weights for each in asked.values()])
-        order = np.argsort(hashes, kind="stable")
-        wanted = Wanted(hashes[order], legs[order], weights[order], norms)
-        found = self._kernel.bm25(slots, self._said, wanted)
-        return {leg: found[WORD_LEGS.index(leg)] for leg in asked}
+        legs = np.repeat(np.arange(len(asked)), [len(each.hashes) for each in asked.values()])
+        if len(asked) > 1:  # one leg's ascend already
+            order = np.argsort(hashes, kind="stable")
+            hashes, weights, legs = hashes[order], weights[order], legs[order]
+        wanted = Wanted(hashes, legs, weights, self.lengths, tuple(norms[leg] for leg in asked))
+        return dict(zip(asked, self._kernel.bm25(slots, self._said, wanted), strict=True))
 
     def held(self, slots: Slots, terms: Mapping[Leg, Sequence[str]]) -> list[dict[Leg, tuple[str, ...]]]:
         """By slot and leg, which of the terms the chunk holds; none for a slot below 0."""

@@ -1,7 +1,8 @@
 """The inverted index: the chunks that hold a term. Rows of the forward index go in, the best chunks of a leg come out.
 
 It is cut into runs. A run covers a stretch of slots and is never changed: new chunks wait in the forward index, where
-a query scores them one and all, until they are worth a run of their own, and small neighbours are merged into one.
+a query scores them one and all, until they are worth a run of their own, and neighbours are merged into one: a few
+while much is written, down to one or two when the writer ends.
 So an update of a few chunks writes no more than their rows. The files of a run, beside those of the rows:
 
     run-0-5120.terms   32-bit hash of every distinct term of both legs, ascending
@@ -30,7 +31,8 @@ from dowse.persist.kernel import Run
 _PREFIX = "run-"
 _TYPES = {"terms": "<u4", "ends": "<i8", "slots": "<u4", "counts": "<u2"}
 _TAIL_ROWS = 512  # chunks that may wait: scoring them takes .02 ms compiled, .3 ms in numpy
-_MOST_RUNS = 4  # chosen: a run more costs a query .01 ms, a run less merges oftener
+_MOST_RUNS = 8  # while writing; chosen: a run more costs a query .01 ms, a run less merges oftener
+_STEP = 4  # how many times as long as its right neighbour a run is in the end; chosen: few runs, few merges
 _PIECE_ENTRIES = 1 << 21  # entries sorted at a time: some 60 MB, and a cache's worth of locality
 
 Entries = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint16]]  # terms, slots, counts
@@ -79,6 +81,18 @@ class InvertedWriter:
         while len(self._runs) > _MOST_RUNS:
             sizes = [left.size + right.size for left, right in pairwise(self._runs)]
             self._merge(sizes.index(min(sizes)))
+
+    def settle(self) -> bool:
+        """Merge what is better searched as one. Whether anything changed."""
+        before = list(self._runs)
+        at = len(self._runs) - 2
+        while at >= 0:
+            if self._runs[at].size < _STEP * self._runs[at + 1].size:
+                self._merge(at)
+                at = min(at, len(self._runs) - 2)
+            else:
+                at -= 1
+        return self._runs != before
 
     def _add(self, stretch: Stretch) -> None:
         ends = self._part.array("ends", "<i8")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,8 @@ CHOICES = ("auto", "numpy", "fast")
 Rows = NDArray[np.int64]
 Codes = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
-Norms = NDArray[np.float64]
+Lengths = NDArray[np.uint32]
+Spans = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # a term's first entry, its end, its weight
 Best = tuple[NDArray[np.int64], NDArray[np.float64]]  # slots and their scores
 _SCAN_ROWS = 1 << 14  # rows at a time, so that a block stays in the cache
 
@@ -44,6 +45,14 @@ class Run:
     counts: NDArray[np.uint16]
 
 
+class Norm(NamedTuple):
+    """What BM25 adds to a count for the length of a chunk: base + slope·length."""
+
+    column: int  # of the lengths
+    base: float
+    slope: float
+
+
 @dataclass(frozen=True, eq=False)
 class Wanted:
     """A query's terms in the legs asked, ascending by hash; the first three run parallel."""
@@ -51,7 +60,8 @@ class Wanted:
     hashes: NDArray[np.uint32]
     legs: NDArray[np.int64]  # which of the legs asked
     weights: NDArray[np.float64]
-    norms: NDArray[np.float64]  # k1·(1 − b + b·length/mean): a leg asked a row, a slot a column
+    lengths: NDArray[np.uint32]  # tokens: a slot a row, a leg a column
+    norms: tuple[Norm, ...]  # by leg asked
 
 
 class Kernel(Protocol):
@@ -75,11 +85,8 @@ class Kernel(Protocol):
         """A leg a row, a slot a column."""
         ...
 
-    def best(self, run: Run, spans: tuple[Rows, Rows], weights: Norms, norms: Norms, mask: Mask, k: int) -> Best:
-        """The best k slots of a run that pass the mask, in any order, and all that equal the last of them.
-
-        `spans`: where the entries of each query term begin and end. `norms`: one a slot.
-        """
+    def best(self, run: Run, spans: Spans, lengths: Lengths, norm: Norm, mask: Mask, k: int) -> Best:
+        """The best k slots of a run that pass the mask, in any order, and all that equal the last of them."""
         ...
 
 
@@ -123,16 +130,18 @@ class NumpyKernel:
         row = np.searchsorted(ends, hits, side="right")
         frequency = said.counts[position[hits]].astype(np.float64)
         of_leg = wanted.legs[which]
-        part = wanted.weights[which] * frequency / (frequency + wanted.norms[of_leg, slots[row]])
+        columns, bases, slopes = (np.array(each) for each in zip(*wanted.norms, strict=True))
+        norm = bases[of_leg] + slopes[of_leg] * wanted.lengths[slots[row], columns[of_leg]]
+        part = wanted.weights[which] * frequency / (frequency + norm)
         legs = len(wanted.norms)
         sums = np.bincount(of_leg * len(slots) + row, part, legs * len(slots)).reshape(legs, len(slots))
         return np.asarray(sums, np.float64)
 
-    def best(self, run: Run, spans: tuple[Rows, Rows], weights: Norms, norms: Norms, mask: Mask, k: int) -> Best:
-        sums = np.zeros(len(norms))
-        for start, end, weight in zip(*(each.tolist() for each in spans), weights.tolist(), strict=True):
+    def best(self, run: Run, spans: Spans, lengths: Lengths, norm: Norm, mask: Mask, k: int) -> Best:
+        sums = np.zeros(len(lengths))
+        for start, end, weight in zip(*(each.tolist() for each in spans), strict=True):
             slots, frequency = run.slots[start:end], run.counts[start:end].astype(np.float64)
-            sums[slots] += weight * frequency / (frequency + norms[slots])
+            sums[slots] += weight * frequency / (frequency + (norm.base + norm.slope * lengths[slots, norm.column]))
         found = np.flatnonzero(sums)
         found = found[mask[found]]
         scores = sums[found]

@@ -16,7 +16,7 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from dowse.persist.kernel import Best, ChunkTerms, Codes, Mask, Norms, Rows, Run, Wanted
+from dowse.persist.kernel import Best, ChunkTerms, Codes, Lengths, Mask, Norm, Rows, Run, Spans, Wanted
 
 _BLOCK = 4096  # rows at a time, so that their distances stay in the cache
 _STEP = np.float32(0)
@@ -99,7 +99,7 @@ def _float_dots(rows, data, vector, found):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _bm25(slots, terms, counts, ends, hashes, legs, weights, norms, sums):  # type: ignore[no-untyped-def]
+def _bm25(slots, terms, counts, ends, hashes, legs, weights, lengths, norms, sums):  # type: ignore[no-untyped-def]
     """Entries of a chunk and wanted hashes both ascend, so each search begins where the last one ended."""
     for at in range(len(slots)):
         slot = slots[at]
@@ -115,7 +115,9 @@ def _bm25(slots, terms, counts, ends, hashes, legs, weights, norms, sums):  # ty
                     high = middle
             if low < end and terms[low] == hashes[number]:
                 leg = legs[number]
-                sums[leg, at] += weights[number] * counts[low] / (counts[low] + norms[leg, slot])
+                column, base, slope = norms[leg]
+                norm = base + slope * lengths[slot, column]
+                sums[leg, at] += weights[number] * counts[low] / (counts[low] + norm)
 
 
 @compiled
@@ -136,7 +138,7 @@ def _replace_least(heap, value):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _best(slots, counts, starts, ends, weights, norms, mask, k, sums):  # type: ignore[no-untyped-def]
+def _best(slots, counts, starts, ends, weights, lengths, column, base, slope, mask, k, sums):  # type: ignore[no-untyped-def]
     """Sum up the entries; then go over them again, each chunk once, and leave the sums at 0 for the next query."""
     total = 0
     for number in range(len(starts)):
@@ -144,7 +146,7 @@ def _best(slots, counts, starts, ends, weights, norms, mask, k, sums):  # type: 
         total += ends[number] - starts[number]
         for entry in range(starts[number], ends[number]):
             slot, count = slots[entry], counts[entry]
-            sums[slot] += weight * count / (count + norms[slot])
+            sums[slot] += weight * count / (count + (base + slope * lengths[slot, column]))
     heap = np.zeros(min(k, total))  # of the best scores so far; its least is what a chunk must reach
     found, scores, size = np.empty(total, np.int64), np.empty(total), 0
     for number in range(len(starts)):
@@ -197,13 +199,12 @@ class FastKernel:
 
     def bm25(self, slots: Rows, said: ChunkTerms, wanted: Wanted) -> NDArray[np.float64]:
         sums = np.zeros((len(wanted.norms), len(slots)))
-        query = (wanted.hashes, wanted.legs, wanted.weights, wanted.norms)
-        _bm25(slots, said.terms, said.counts, said.ends, *query, sums)
+        query = (wanted.hashes, wanted.legs, wanted.weights, wanted.lengths)
+        _bm25(slots, said.terms, said.counts, said.ends, *query, tuple(map(tuple, wanted.norms)), sums)
         return sums
 
-    def best(self, run: Run, spans: tuple[Rows, Rows], weights: Norms, norms: Norms, mask: Mask, k: int) -> Best:
-        sums = self._zeros(len(norms))
-        found: Best = _best(run.slots, run.counts, *spans, weights, norms, mask, k, sums)
+    def best(self, run: Run, spans: Spans, lengths: Lengths, norm: Norm, mask: Mask, k: int) -> Best:
+        found: Best = _best(run.slots, run.counts, *spans, lengths, *norm, mask, k, self._zeros(len(lengths)))
         return found
 
     def _zeros(self, count: int) -> NDArray[np.float64]:

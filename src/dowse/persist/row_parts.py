@@ -46,5 +46,10 @@ class Parts:
         documents = self._database.query("SELECT count(*) FROM documents")[0][0]
         self.rows.publish(self._count, seq, {"documents": documents})
 
+    def settle(self) -> None:
+        """What readers find in many pieces, they find in few from now on."""
+        if self._inverted.settle():
+            self.rows.publish(self._count, self.rows.state.seq)
+
     def close(self) -> None:
         self.rows.close()

@@ -16,14 +16,14 @@ from dowse.errors import CorruptIndexError
 from dowse.filters import Filter, check
 from dowse.persist import links, services
 from dowse.persist.arrays import PartReader, read_state
-from dowse.persist.bm25 import inverse_frequency, length_norm
+from dowse.persist.bm25 import inverse_frequency
 from dowse.persist.columns import ColumnReader
 from dowse.persist.database import Database
 from dowse.persist.embeddings import Model
 from dowse.persist.forward import WORD_LEGS, Asked, ForwardReader, Slots, TermCounts, hash_term
 from dowse.persist.generation import Generation
 from dowse.persist.inverted import InvertedReader
-from dowse.persist.kernel import NUMPY, Best, Kernel, Norms, Run
+from dowse.persist.kernel import NUMPY, Best, Kernel, Norm, Run
 from dowse.persist.sqlite_rows import batches, signed, unsigned
 from dowse.persist.vectors import VectorReader
 from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, StoreStats, Values, Vector
@@ -32,7 +32,7 @@ from dowse.types import Chunk, ChunkId, DocumentInfo, Edge, Leg, Name, Service, 
 _FORWARD_ROWS = 2000  # so few passing chunks are scored one and all, cheaper than going through all entries; chosen
 _KNOWN_LIMIT = 50_000  # ids that are remembered, some 5 MB; chosen: 180 questions
 _SELECTIONS = 64  # filters, and questions, that are remembered; chosen
-_VIEWS = 4  # constants of BM25 that are remembered, 16 bytes a chunk each; chosen
+_VIEWS = 4  # constants of BM25 that are remembered; chosen
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Snapshot:
         slots = self._slots(ids)
         exist = slots >= 0
         asked = {leg: self._question(leg, of_leg).asked for leg, of_leg in terms.items()}
-        scores = self._forward.score(slots[exist], asked, self._norms)
+        scores = self._forward.score(slots if exist.all() else slots[exist], asked, self._norms)
         return {leg: _spread(values, exist, 0.0) for leg, values in scores.items()}
 
     def held_terms(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Sequence[Mapping[Leg, tuple[str, ...]]]:
@@ -150,7 +150,8 @@ class Snapshot:
         rows = self._vector_rows(ids)
         if self._vectors is None:
             return np.full(len(ids), np.nan)
-        return _spread(self._vectors.score(vector, rows[rows >= 0]), rows >= 0, np.nan)
+        exist = rows >= 0
+        return _spread(self._vectors.score(vector, rows if exist.all() else rows[exist]), exist, np.nan)
 
     def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
         rows = self._vector_rows(ids)
@@ -221,26 +222,23 @@ class Snapshot:
 
     @cached_property
     def _row_of_slot(self) -> NDArray[np.int64]:
-        found = np.full(self.rows, -1, np.int64)
+        found = np.full(self.rows + 1, -1, np.int64)  # the last one is for slot −1: no chunk, no vector
         if self._vectors is not None:
             found[self._vectors.slots] = np.arange(self._vectors.rows)
         return found
 
     @cached_property
     def _vector_count(self) -> int:
-        return int((self._row_of_slot[self.alive] >= 0).sum())
+        return int((self._row_of_slot[:-1][self.alive] >= 0).sum())
 
     @cached_property
-    def _mean_lengths(self) -> dict[Leg, float]:
-        """Mean tokens of a living chunk by leg; at least 1, so that empty chunks divide nothing by zero."""
-        sums = self._forward.lengths[self.alive].sum(axis=0, dtype=np.int64)
-        return {leg: max(float(each) / max(self.living, 1), 1.0) for leg, each in zip(WORD_LEGS, sums, strict=True)}
-
-    @cached_property
-    def _norms(self) -> Norms:
-        """What BM25 adds to a count for the length of a chunk: a leg a row, a slot a column."""
-        means = np.array([self._mean_lengths[leg] for leg in WORD_LEGS])
-        return length_norm(self._bm25, self._forward.lengths.T, means[:, None])
+    def _norms(self) -> dict[Leg, Norm]:
+        """By leg, against the mean tokens of a living chunk; at least 1, so that empty chunks divide by no zero."""
+        lengths = self._forward.lengths
+        sums = lengths.sum(axis=0, dtype=np.int64) - lengths[self.dead].sum(axis=0, dtype=np.int64)
+        k1, b = self._bm25.k1, self._bm25.b
+        means = [max(float(each) / max(self.living, 1), 1.0) for each in sums]
+        return {leg: Norm(at, k1 * (1 - b), k1 * b / means[at]) for at, leg in enumerate(WORD_LEGS)}
 
     @cached_property
     def _tail(self) -> Slots:
@@ -288,10 +286,10 @@ class Snapshot:
 
     def _best(self, leg: Leg, question: _Question, k: int, mask: Mask) -> Best:
         """At least the best k of the runs and of the tail."""
-        norms = self._norms[WORD_LEGS.index(leg)]
-        weights = question.asked.weights
+        lengths, norm, weights = self._forward.lengths, self._norms[leg], question.asked.weights
         parts = [
-            self._kernel.best(run, (starts, ends), weights, norms, mask, k) for run, starts, ends in question.spans
+            self._kernel.best(run, (starts, ends, weights), lengths, norm, mask, k)
+            for run, starts, ends in question.spans
         ]
         if len(self._tail):
             parts.append(self._scored(leg, question, self._tail[mask[self._tail]]))
@@ -334,9 +332,7 @@ class Snapshot:
     def _vector_rows(self, ids: Ids) -> Slots:
         """By id, the row of its vector; −1 where there is none."""
         slots = self._slots(ids)
-        if not self.rows:
-            return slots
-        return np.where(slots >= 0, self._row_of_slot[np.maximum(slots, 0)], -1)
+        return self._row_of_slot[slots]
 
     def _slots(self, ids: Ids) -> Slots:
         """By id, its living slot; −1 where there is none. Fusion asks for the same ids twice in a row."""
@@ -375,6 +371,8 @@ def _nothing() -> Found:
 
 def _spread(values: Values, where: Mask, otherwise: float) -> Values:
     """Values at the places where they exist, another value elsewhere."""
+    if len(values) == len(where):
+        return values
     found = np.full(len(where), otherwise)
     found[where] = values
     return found

@@ -97,8 +97,8 @@ class EmbeddedWriter:
         self._database.purge(seq, tombstones=False)
         for model in self._embeddings.models():
             self._fill_from_cache(model, added)
-        snapshot = self._reader()
-        if len(snapshot.dead) > max(_DEAD_LEAST, _DEAD_SHARE * snapshot.rows):
+        dead = self._database.query("SELECT count(*) FROM tombstones")[0][0]
+        if dead > max(_DEAD_LEAST, _DEAD_SHARE * parts.rows.state.rows):
             self.compact()
 
     def compact(self) -> None:
@@ -187,6 +187,7 @@ class EmbeddedWriter:
     def close(self) -> None:
         try:
             self.publish()
+            self._open().settle()
         finally:
             self._let_go()
             self._lock.close()

@@ -104,14 +104,18 @@ class Assembly:
         wanted = own.fusion == "z" and (own.crowd > 0 or own.pull > 0)
         return (Step(Company(self.reader, own.crowd, own.pull), optional=True, even_late=True),) if wanted else ()
 
-    def hydrate(self, query: Query, steps: Iterable[Wave], *, only_shown: bool) -> Hydrate:
-        """Of the whole window, or of what is shown where no later stage can move a hit or look for one."""
+    def hydrate(self, query: Query, steps: Iterable[Wave], *, only_shown: bool, early: bool) -> list[Hydrate]:
+        """Of the whole window, or of what is shown where no later stage can move a hit or look for one.
+
+        `early`: what is shown comes first, so that someone who waits sees it before the rest of the window is fetched.
+        """
         own = self.profile
         settled = only_shown and not (own.exact and query.mentions) and own.parents != "replace"
         settled = settled and {step.stage.name for (step,) in steps} <= _SETTLED
         if not settled or (own.boost and CorpusBoost(own.boost_rules).matching(query.text)):
-            return Hydrate(self.reader, own.window)
-        return Hydrate(self.reader, own.window, own.top_k, (Prefix("corpus_type", Freshness.family),))
+            shown = [Hydrate(self.reader, own.top_k)] if early and own.top_k < own.window else []
+            return [*shown, Hydrate(self.reader, own.window, name="window" if shown else "hydrate")]
+        return [Hydrate(self.reader, own.window, own.top_k, (Prefix("corpus_type", Freshness.family),))]
 
     def later(self) -> Iterator[Wave]:
         """The stages after hydration that are on, one after the other."""

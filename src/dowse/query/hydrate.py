@@ -15,8 +15,9 @@ class Hydrate:
     """Fetches the best `window` chunks. Ids that the store no longer has are counted, and the next best move
     up.
 
-    Where `enough` is given, that many do, unless a chunk of the window passes the filter `unless`: such a one may move,
-    and then others move into its place. Most questions show ten hits that nothing moves: a fifth of the fetching.
+    Hits that are there already are kept, and fetching goes on behind them. Where `enough` is given, that many do,
+    unless a chunk of the window passes the filter `unless`: such a one may move, and then others move into its place.
+    Most questions show ten hits that nothing moves: a fifth of the fetching.
     """
 
     store: StoreReader
@@ -29,8 +30,8 @@ class Hydrate:
         fused = slate.fused
         if fused is None:
             return slate
-        hits: list[Hit] = []
-        row, count = 0, self._count(fused)
+        hits = list(slate.hits)
+        row, count = len(hits) + slate.dropped, self._count(fused)
         while len(hits) < count and row < len(fused.ids):
             batch = [number_id(each) for each in fused.ids[row : row + count - len(hits)].tolist()]
             chunks = self.store.get(batch)
@@ -40,7 +41,7 @@ class Hydrate:
                 if each in chunks
             ]
             row += len(batch)
-        return slate.changed(hits=tuple(hits), dropped=slate.dropped + row - len(hits))
+        return slate.changed(hits=tuple(hits), dropped=row - len(hits))
 
     def _count(self, fused: Fused) -> int:
         if self.enough is None or self.enough >= self.window:

@@ -103,10 +103,12 @@ def prepared(
     dense_note: str = "",
     parts: Parts | None = None,
     only_shown: bool = False,
+    early: bool = False,
 ) -> Prepared:
     """The request is checked and planned, and its path is built; nothing has been searched yet.
 
-    `only_shown`: nobody will look at hits beyond top_k, so their text is fetched only where a stage needs it.
+    `only_shown`: nobody will look at hits beyond top_k, so their text is fetched only where a stage needs it. `early`:
+    those up to top_k are wanted before the others.
     """
     started_s = time.perf_counter()
     parts = _without_caches(parts or Parts(), request)
@@ -131,7 +133,7 @@ def prepared(
     assembly = Assembly(profile, reader, tokenizer, parts, (lambda: None) if deadline is None else deadline.left)
     model = None if usable is None else usable.model
     asked = Asked(request, profile.fusion, model, reader, tokenizer, planned.answer_style, started_s)
-    waves = build(assembly, request, usable, slate, only_shown=only_shown)
+    waves = build(assembly, request, usable, slate, only_shown=only_shown, early=early)
     return Prepared(waves, slate, deadline, asked, profile, (StageTrace("plan", _ms_since(started_s)),))
 
 
@@ -187,7 +189,13 @@ def _dense(
 
 
 def build(
-    assembly: Assembly, request: QueryRequest, embedder: Embedder | None, slate: Slate, *, only_shown: bool = False
+    assembly: Assembly,
+    request: QueryRequest,
+    embedder: Embedder | None,
+    slate: Slate,
+    *,
+    only_shown: bool = False,
+    early: bool = False,
 ) -> tuple[Wave, ...]:
     """The whole path, readable as a table of contents."""
     profile, reader, tokenizer = assembly.profile, assembly.reader, assembly.tokenizer
@@ -196,7 +204,7 @@ def build(
         legs.insert(0, Dense(reader, embedder, profile.depth))
     about_documents = profile.metadata and slate.query_type is QueryType.METADATA
     later = tuple(assembly.later())
-    hydrate = assembly.hydrate(slate.query, later, only_shown=only_shown and not about_documents)
+    hydrates = assembly.hydrate(slate.query, later, only_shown=only_shown and not about_documents, early=early)
     documents = AnswerMetadata(reader, assembly.parts.documents, tokenizer)
     waves: tuple[Wave, ...] = (
         ((Step(documents, optional=True),) if about_documents else ()),
@@ -204,7 +212,7 @@ def build(
         tuple(Step(leg, optional=True) for leg in legs),
         (Step(assembly.fuse(), optional=not request.strict, even_late=True),),
         assembly.company(),
-        (Step(hydrate),),
+        *((Step(hydrate),) for hydrate in hydrates),
         *later,
         ((Step(CiteEvidence(reader), optional=True, even_late=True),) if about_documents else ()),
         ((Step(AddServices(reader), optional=True),) if profile.expand_graph else ()),

@@ -19,7 +19,7 @@ from dowse.text import Tokenizer
 from dowse.types import Chunk, QueryMetadata, QueryRequest, QueryResult, ScoredChunk
 
 # A leg's count goes by its own name; these stages' by what they made.
-COUNT_NAMES: Mapping[str, str] = {"fuse": "union", "hydrate": "hydrated"}
+COUNT_NAMES: Mapping[str, str] = {"fuse": "union", "hydrate": "hydrated", "window": "hydrated"}
 
 
 _DEFAULTS: Mapping[str, Any] = {
@@ -131,12 +131,12 @@ def _given_later(hit: Hit, sure: Confidence | None) -> dict[str, Any]:
 
 
 def _metadata(traced: Traced, asked: Asked, returned: int) -> QueryMetadata:
-    counts = [(COUNT_NAMES.get(each.stage, each.stage), each.count) for each in traced.trace]
+    counts = {COUNT_NAMES.get(each.stage, each.stage): each.count for each in traced.trace if each.count is not None}
     return QueryMetadata(
         total_ms=1000 * (time.perf_counter() - asked.started_s),
         stages=tuple((each.stage, each.ms) for each in traced.trace),
         counts=(
-            *((name, count) for name, count in counts if count is not None),
+            *counts.items(),
             ("returned", returned),
             ("dropped", traced.slate.dropped),
         ),
