@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import dowse
 from dowse import sample
 from dowse.engine import Engine
-from dowse.ingest.link import link
-from dowse.ingest.link_refs import import_paths, references_of
+from dowse.ingest.link import BATCH, Hearing, link
+from dowse.ingest.link_refs import Speech, import_paths
 from dowse.ingest.structure import with_structure
 from dowse.persist.memory import MemoryStore
 from dowse.types import Chunk, Defined, Document, Edge, Service
@@ -286,7 +286,7 @@ def test_linking_what_changed_gives_what_linking_all_gives(
 )
 def test_any_text_gives_a_bounded_list_of_references(text: str, corpus: str) -> None:
     chunk = replace(PLAIN, text=text, corpus_type=corpus, calls_out=(text,), imports=(text,))
-    assert len(references_of(chunk)) <= 64
+    assert len(Speech().references_of(chunk)) <= 64
 
 
 def test_a_chunk_of_many_definitions_is_found_by_each() -> None:
@@ -294,6 +294,48 @@ def test_a_chunk_of_many_definitions_is_found_by_each() -> None:
     both = replace(CODE, text="errors", symbol_name="AlphaError", qualified_name="pkg.AlphaError", defines=defines)
     talk = page("ops.json", "BetaError again", like=TALK)
     assert edges(linked(of_chunks("e.py", [both]), talk), talk) == [("mentions", "errors")]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            "see Cart.total(), load_all and (loadAll)",
+            ["Cart.total", "total", "load_all", "loadAll"],
+        ),  # a file, or a name
+        ("a/b.py:7 b.py\u2003b.py INC-207,\tINC-207", ["INC-207", "b.py", "b.py"]),  # one with its line
+        ("`load_all`x.y `[f](a.md)", ["a.md", "x.y", "load_all"]),
+    ],
+)
+def test_what_a_page_speaks_of_is_found_word_by_word(text: str, found: list[str]) -> None:
+    assert [each.name for each in Speech().references_of(replace(PAGE, text=text))] == found
+
+
+def test_what_was_heard_is_linked_as_if_it_were_read_again() -> None:
+    documents = (
+        code("shop/cart.py", "Cart.total", calls=("price_of",), imports=("shop.prices",)),
+        code("shop/prices.py", "price_of"),
+        page("docs/cart.md", "`Cart.total` asks price_of, see shop/prices.py"),
+    )
+    hearing = Hearing()
+    for document in documents[1:]:
+        hearing.hear(document)
+    store = MemoryStore()
+    store.put(documents)
+    store.publish()
+    link(store, store, heard=hearing)
+    ids = [chunk.id for document in documents for chunk in document.chunks]
+    assert list(store.reader().neighbours(ids)) == list(linked(*documents).reader().neighbours(ids)) != []
+
+
+def test_a_name_that_differs_by_case_from_one_of_an_earlier_batch_is_not_counted_twice() -> None:
+    """Forty may bear a name; asked for `Load` and later for `load`, the thirty of `Load` must not become sixty."""
+    many = [code(f"m{at:03}/store.py", f"Store{at:03}.Load") for at in range(30)]
+    first = code("a.py", "one", calls=("Store000.Load", "Store001.Load"))
+    between = [code(f"z{at:03}.py", f"filler{at}") for at in range(BATCH)]
+    other, last = code("b/x.py", "load"), code("c.py", "two", calls=("Store002.Load", "x.load"))
+    store = linked(first, *many, *between, other, last)
+    assert ("calls", "def Store002.Load") in edges(store, last)
 
 
 # --- structure ----------------------------------------------------------------------------------------

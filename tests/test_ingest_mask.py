@@ -208,3 +208,19 @@ def test_no_secret_of_the_sample_is_anywhere_in_an_index(index_folder: Path) -> 
     assert sum(map(len, files)) > 100_000
     for _, secret in truth.SECRETS:
         assert not any(secret.encode() in data or secret.lower().encode() in data for data in files), secret
+
+
+PARTS = (
+    "password", "=", "'hunter2x9'", ": ", "abc12345", "\n", "Bearer ", "b7" * 10, "sk-", "kind: Secret", "\ndata:\n",
+    "  key: dmFsdWU=", "---", "://u:p4ss@", "--token ", "|", "${X}",
+)  # fmt: skip
+TEXTS = st.lists(st.sampled_from(PARTS), max_size=7).map("".join)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=4))
+def test_a_document_is_clean_when_each_of_its_texts_is(texts: list[str]) -> None:
+    """All are looked through at once; a secret in one of them must not go unseen beside the others."""
+    made = of_chunks("a.docx", [replace(PLAIN, text=text) for text in dict.fromkeys(texts)])
+    document, count = masked(made)
+    assert [chunk.text for chunk in document.chunks] == [mask(chunk.text)[0] for chunk in made.chunks]
+    assert count == sum(mask(chunk.text)[1] for chunk in made.chunks)

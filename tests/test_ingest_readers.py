@@ -5,16 +5,16 @@ from importlib.metadata import EntryPoint, EntryPoints
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dowse.errors import MissingExtraError
 from dowse.identity import chunk_id, document_id, embedded_text, text_hash
-from dowse.ingest import readers
+from dowse.ingest import read_markdown, readers
 from dowse.ingest.front_matter import moment, parse
 from dowse.ingest.pack import CODE, PROSE
 from dowse.ingest.read_code import CodeReader
-from dowse.ingest.read_markdown import markdown_reader
+from dowse.ingest.read_markdown import markdown_reader, markdown_sections
 from dowse.ingest.read_text import TextReader
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
@@ -278,3 +278,46 @@ def test_installed_readers_stand_beside_ours() -> None:
 
 def test_every_reader_is_found_by_the_name_it_says() -> None:
     assert all(factory().name == name for name, factory in readers.find_readers().items())
+
+
+PARTS = (
+    "- a word",
+    "- é",
+    "* c",
+    "- 1. x",
+    "- # h",
+    "text",
+    "",
+    "# head",
+    "```",
+    "  - in",
+    "> q",
+    "<pre>",
+    "-->",
+    "---",
+    "$$",
+)
+RUNS = st.lists(st.tuples(st.sampled_from(PARTS), st.integers(1, 7)), max_size=7)
+
+
+@given(RUNS)
+@example([("```", 1), ("- a word", 5), ("```", 1), ("- a word", 5)])  # no items, and items
+def test_a_long_list_is_cut_as_if_every_item_had_been_parsed(runs: list[tuple[str, int]]) -> None:
+    text = "\n".join(line for line, times in runs for _ in range(times))
+    parser = markdown_reader().parser
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(read_markdown, "LONG_LIST", len(text) + 1)
+        plain = markdown_sections(parser, text)
+        patch.setattr(read_markdown, "LONG_LIST", 2)
+        assert markdown_sections(parser, text) == plain
+
+
+def test_most_items_of_a_long_list_are_not_parsed() -> None:
+    text = "- item\n" * 1000
+    parsed: list[str] = []
+    parser = markdown_reader().parser
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parser, "parse", lambda body: (parsed.append(body), type(parser).parse(parser, body))[1])
+        (section,) = markdown_sections(parser, text)
+    assert parsed == ["- item\n- item\n"]
+    assert len(section.blocks) == 1000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from textwrap import dedent
 
@@ -9,6 +10,7 @@ import pytest
 
 import dowse
 from dowse.errors import BadRequestError
+from dowse.ingest.read_json import JsonReader
 from dowse.ingest.read_yaml import YamlReader
 from dowse.ingest.yaml_nodes import DEEPEST, MOST_NODES, NotYamlError, compose
 from dowse.ingest.yaml_parts import page_of
@@ -173,6 +175,36 @@ def test_an_api_gives_a_chunk_for_each_operation() -> None:
     assert [c.symbol_name for c in document.chunks if c.symbol_kind == "schema"] == [
         "NewShipment", "Parcel", "Address", "Shipment", "Problem",
     ]  # fmt: skip
+
+
+API = {
+    "openapi": "3.1.0",
+    "info": {"title": "Booking", "version": "1"},
+    "paths": {
+        "/tours": {"get": {"operationId": "listTours", "summary": "All tours"}, "post": {"operationId": "addTour"}},
+        "/tours/{id}": {"delete": {"operationId": "dropTour"}},
+    },
+    "components": {"schemas": {"Tour": {"type": "object", "properties": {"id": {"type": "string"}}}}},
+}
+
+
+@pytest.mark.parametrize("indent", ["  ", "\t"])
+def test_an_api_in_json_gives_a_chunk_for_each_operation_with_its_lines(indent: str) -> None:
+    text = json.dumps(API, indent=indent)
+    document = JsonReader().read(SourceFile("docs", "api.json", text.encode(), 0))
+    found = {chunk.symbol_name: chunk for chunk in document.chunks if chunk.symbol_name}
+    assert {"listTours", "addTour", "dropTour", "Tour"} <= set(found)
+    lines = text.splitlines()
+    for name in ("listTours", "addTour", "dropTour"):
+        chunk = found[name]
+        assert chunk.text.count("operationId") == 1
+        assert any(f'"{name}"' in line for line in lines[(chunk.start_line or 0) - 1 : chunk.end_line])
+
+
+@pytest.mark.parametrize("text", [json.dumps(API), '{"openapi": "3.1.0", "paths": 1}'])
+def test_an_api_on_one_line_or_of_another_shape_is_json_as_any_other(text: str) -> None:
+    document = JsonReader().read(SourceFile("docs", "api.json", text.encode(), 0))
+    assert "".join(chunk.text for chunk in document.chunks).strip() == text.strip()
 
 
 def test_any_other_yaml_is_cut_at_its_keys_and_told_what_encloses_it() -> None:

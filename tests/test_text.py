@@ -127,8 +127,7 @@ def test_tokens_are_words_without_blanks(text: str) -> None:
 
 @given(st.text(st.characters(max_codepoint=127)))
 @example("a$b $x 2$y 3to4 _$_ fooBar2Baz")
-def test_the_fast_path_for_ascii_agrees_with_the_general_one(text: str) -> None:
-    """A word of another script behind it sends the same text down the general path."""
+def test_what_stands_behind_a_text_does_not_change_its_terms(text: str) -> None:
     tokenizer = Tokenizer()
     assert tokenizer.code(text + " ж") == [*tokenizer.code(text), "ж"]
     assert tokenizer.prose(text + " ж") == ([*tokenizer.prose(text)[0], "ж"], tokenizer.prose(text)[1])
@@ -145,3 +144,22 @@ def test_a_tokenizer_that_has_seen_much_answers_like_a_new_one(first: str, secon
     used = Tokenizer()
     used(first)
     assert used(second) == Tokenizer()(second)
+
+
+@given(st.text(st.sampled_from("aAzZ09_$-. '’ΣσάΑß中，éİıǅ\u0301\x1c\x85\xa0\ud800٣²K\n")))
+@example("ΟΔΟΣ.Α ΟΔΟΣ. ΣΣ_Σ'Σ")
+def test_the_terms_of_any_script_are_those_of_two_patterns_over_the_whole_text(text: str) -> None:
+    """Cutting a text into runs first, and remembering them, is only for speed."""
+    words = re.findall(r"[^\W_]+", text.lower())
+    terms = Tokenizer()(text)
+    assert list(terms.stops) == [STOP_MARK + word for word in words if word in STOP_WORDS]
+    assert len(terms.prose) == len([word for word in words if word not in STOP_WORDS])
+    identifiers = re.findall(r"[^\W\d][\w$]*|\$[\w$]+|\d+", text)
+    assert terms.code == [term for each in identifiers for term in Tokenizer().code(each)]
+
+
+def test_a_text_without_blanks_is_not_remembered_as_one_word() -> None:
+    tokenizer = Tokenizer(memory_limit=1)
+    tokenizer("known")
+    assert tokenizer.code("字" * 2000 + " known") == ["known"]
+    assert list(tokenizer._memory) == [b"known"]

@@ -21,6 +21,7 @@ _DEFINED = re.compile(
     rf"^(?:\|[ \t]*[`*]*(?P<row>{CODE_PATTERN.pattern})[`*]*[ \t]*\||#{{1,6}} .*?(?P<heading>{CODE_PATTERN.pattern}))",
     re.MULTILINE,
 )
+_NUMBER = re.compile(r"-\d")  # found by plain search, and in every code: most texts hold none
 _LITERAL = re.compile(rf"[\"'`](?P<code>{CODE_PATTERN.pattern})[\"'`]")
 _MOST_CODES = 200  # a chunk; chosen: a table of that many rows is data
 
@@ -75,7 +76,7 @@ def thread_name(chunk: Chunk) -> str:
 def _codes(chunk: Chunk, stem: str) -> Iterator[str]:
     if chunk.corpus_type == "DOC_ADR" and (number := _NUMBERED.match(stem)):
         yield f"ADR-{number[1]}"
-    if chunk.corpus_type.startswith("CONVO") or "-" not in chunk.text:
+    if chunk.corpus_type.startswith("CONVO") or not _NUMBER.search(chunk.text):
         return
     if chunk.corpus_type.startswith("DOC"):
         found = (match["row"] or match["heading"] for match in _DEFINED.finditer(chunk.text))

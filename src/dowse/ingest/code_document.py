@@ -6,13 +6,13 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from dowse.identity import bytes_hash, chunk_id, text_hash
 from dowse.ingest.code_calls import call_edges
 from dowse.ingest.code_names import clipped
 from dowse.ingest.cut_code import TOP, Stretch
-from dowse.ingest.document import Heading, shared_by_chunks, trimmed
+from dowse.ingest.document import Heading, altered, shared_by_chunks, trimmed
 from dowse.ingest.kinds import Kind
 from dowse.ingest.pack import Budget
 from dowse.ingest.parse_code import Definition, Syntax
@@ -42,8 +42,7 @@ class CodeFile:
     budget: Budget
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(NamedTuple):
     """A stretch with what is known of it."""
 
     body: str
@@ -57,16 +56,14 @@ class _Part:
 def document_of(code: CodeFile, stretches: Iterable[Stretch]) -> Document:
     """Parents come first, then the chunks in the order of their lines."""
     parts = list(_parts(code, stretches))
-    known = vars(shared_by_chunks(code.file, code.kind, code.heading))
-    # What is empty is as a chunk has it by default, and its own fields are given to each.
-    shared = {name: value for name, value in known.items() if value and name != "level"}
+    shared = shared_by_chunks(code.file, code.kind, code.heading)
     maker = _Maker(code, shared)
     sections = _sections(code.syntax.definitions, parts)
     parents = maker.parents(sections, parts)
     above = _above(code.syntax.definitions, {at: parent.id for at, parent in parents.items()})
     chunks = [maker.of_part(part, above[part.holder]) for part in parts]
     return Document(
-        id=shared["document_id"],
+        id=shared.document_id,
         source=code.file.source,
         path=code.file.path,
         title=code.heading.title,
@@ -146,25 +143,25 @@ def _above(definitions: Sequence[Definition], ids: dict[int, ChunkId]) -> dict[i
 class _Maker:
     """Makes the chunks of one file."""
 
-    def __init__(self, code: CodeFile, shared: dict[str, Any]) -> None:
+    def __init__(self, code: CodeFile, shared: Chunk) -> None:
         self.code = code
         self.shared = shared
         self.definitions = code.syntax.definitions
-        self.occurrences: Counter[tuple[Level, str]] = Counter()
+        self.occurrences: dict[tuple[Level, str], int] = {}
         self.prefixes: dict[int, str] = {}  # by the innermost definition around
         self.call_rows = [row for row, _ in code.syntax.calls]
         self.import_rows = [row for row, _ in code.syntax.imports]
 
     def chunk(self, level: Level, text: str, **fields: Any) -> Chunk:
-        occurrence = self.occurrences[level, text]
-        self.occurrences[level, text] += 1
+        occurrence = self.occurrences.get((level, text), 0)
+        self.occurrences[level, text] = occurrence + 1
         prefix = fields.get("context_prefix", "")
-        return Chunk(
-            id=chunk_id(self.code.file.uri, level, text, occurrence),
+        return altered(
+            self.shared,
+            id=chunk_id(self.shared.source_uri, level, text, occurrence),
             level=level,
             text=text,
             content_hash=text_hash(f"{prefix}\n{text}" if prefix else text),
-            **self.shared,
             **fields,
         )
 

@@ -30,6 +30,8 @@ def clipped(text: str, limit_chars: int) -> str:
 
 def called(text: str) -> str | None:
     """A callee's name as `store.put`, whatever the language writes between the parts; without self and this."""
+    if len(text) <= LONGEST_CALL_CHARS and text.isidentifier():
+        return text
     bare = _GENERICS.sub("", text).replace("::::", "::") if "<" in text else text
     if len(bare) > LONGEST_CALL_CHARS or not _PATH.fullmatch(bare):
         found = _LAST_NAME.search(bare[-LONGEST_CALL_CHARS:])
@@ -42,6 +44,8 @@ def called(text: str) -> str | None:
 
 def name_and_scope(name: str, scope: str) -> tuple[str, str]:
     """`Foo<T>::bar` is bar of Foo; a Go receiver `(s *Server[T])` and a JavaScript `Foo.prototype` are the scope."""
+    if not scope and name.isidentifier():
+        return name, ""
     bare = _GENERICS.sub("", name) if "<" in name and "operator" not in name else name
     bare = " ".join(bare.strip("\"'`").split())
     if "::" in bare and "operator" not in bare.split("::")[0]:
@@ -74,6 +78,8 @@ def imported(text: str, language: str) -> list[str]:
 
 def summary_of(lines: list[str], limit_chars: int) -> str | None:
     """The first paragraph of a comment or docstring; nothing for decorators, licences and orders to tools."""
+    if not lines:
+        return None
     said: list[str] = []
     for line in lines:
         if not said and line.startswith("#!"):

@@ -13,6 +13,7 @@ from typing import IO
 
 import msgspec
 
+from dowse.ingest.limits import rare_collections
 from dowse.ingest.readers import find_readers
 from dowse.ingest.take import Outcome, Taker, Task
 
@@ -30,11 +31,12 @@ def main(memory_bytes: int) -> None:
     os.dup2(2, 1)
     write_frame(out, b"")
     decoder = msgspec.msgpack.Decoder(Task)
-    while frame := _read_frame(sys.stdin.buffer):
-        outcome = _outcome(take, decoder.decode(frame))
-        write_frame(out, msgspec.msgpack.encode(outcome))
-        if outcome.problem == OUT_OF_MEMORY:
-            return  # what is left of this process is not to be trusted
+    with rare_collections():
+        while frame := _read_frame(sys.stdin.buffer):
+            outcome = _outcome(take, decoder.decode(frame))
+            write_frame(out, msgspec.msgpack.encode(outcome))
+            if outcome.problem == OUT_OF_MEMORY:
+                return  # what is left of this process is not to be trusted
 
 
 def _outcome(take: Taker, task: Task) -> Outcome:

@@ -7,9 +7,8 @@ themselves. Small neighbours share a chunk, and what is too long is cut where a 
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dowse.ingest.pack import Budget, Span, pack
 from dowse.ingest.parse_code import METHOD_HOLDERS, Syntax
@@ -25,8 +24,7 @@ CONSTRUCTORS = frozenset(("__init__", "constructor", "initialize", "new", "__con
 HOLDERS = METHOD_HOLDERS | {"namespace", "module"}
 
 
-@dataclass(frozen=True)
-class Stretch:
+class Stretch(NamedTuple):
     """A part of the text that becomes a chunk."""
 
     span: Span  # in characters
@@ -34,8 +32,7 @@ class Stretch:
     holder: int  # place of the definition that was opened to get at it; TOP
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(NamedTuple):
     """Whole rows on the way to a stretch."""
 
     first: int

@@ -26,7 +26,7 @@ def generated(path: str, kind: Kind, data: bytes) -> Skip | None:
     """Only code is judged: a page that speaks of generated files is not one of them."""
     if kind.reader != "code":
         return None
-    if _MARK.search(data, 0, HEAD_BYTES):
+    if b"generated" in data[:HEAD_BYTES].lower() and _MARK.search(data, 0, HEAD_BYTES):
         return Skip.GENERATED
     long = len(data) >= LEAST_MINIFIED_BYTES and len(data) > LONG_LINE_BYTES * (data.count(b"\n") + 1)
     return Skip.MINIFIED if long and extension_of(path) in _MINIFIED else None

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from dowse.identity import bytes_hash
 from dowse.ingest.detect import with_facts
+from dowse.ingest.document import altered
 from dowse.ingest.mask import mask, mask_key_lines, masked_file
 from dowse.ingest.rewrite import rewritten
 from dowse.ports import Reader, SourceFile
@@ -30,6 +31,8 @@ def read_guarded(reader: Reader, file: SourceFile, service: str | None = None) -
 
 def masked(document: Document) -> tuple[Document, int]:
     """The document without secrets in any of its texts; counted are those that a search would have found."""
+    if not _may_hold_secrets(document):
+        return document, 0
     left = Counter(chunk.text for chunk in document.chunks if chunk.level == "chunk")  # a parent may say the same
     keys = any("PRIVATE KEY" in text for text in left)
     found = 0
@@ -45,6 +48,19 @@ def masked(document: Document) -> tuple[Document, int]:
         return clean
 
     return rewritten(document, change), found
+
+
+def _may_hold_secrets(document: Document) -> bool:
+    """All its texts are looked through at once, which takes a tenth of the time: nearly always there is nothing."""
+    texts: dict[str, None] = {}
+
+    def keep(text: str) -> str:
+        texts[text] = None
+        return text
+
+    rewritten(document, keep)
+    together = "\n".join(texts)
+    return "PRIVATE KEY" in together or mask(together)[1] > 0
 
 
 def _is_cut_from(document: Document, data: bytes) -> bool:
@@ -69,4 +85,4 @@ def _placed(document: Document, service: str | None) -> Document:
 
 
 def _in(chunk: Chunk, service: str) -> Chunk:
-    return chunk if chunk.service_name else replace(chunk, service_name=service)
+    return chunk if chunk.service_name else altered(chunk, service_name=service)

@@ -46,8 +46,12 @@ _LOOKED_FOR_CHARS = 40  # chosen: enough to tell one place from the next
 
 def write_text(root: LexborNode, source: str) -> HtmlText:
     writer = _Writer(source)
+    enter, leave = writer.enter, writer.leave
     for node, entering in _walk(root):
-        (writer.enter if entering else writer.leave)(node)
+        if entering:
+            enter(node)
+        else:
+            leave(node)
     text = "".join(writer.parts).rstrip()
     return HtmlText(text, tuple(mark for mark in writer.marks if mark.start < len(text)), tuple(writer.lines))
 
@@ -97,10 +101,11 @@ class _Writer:
         self.at = body.start() if body else 0
 
     def enter(self, node: LexborNode) -> None:
-        tag = node.tag or ""
         if node.is_text_node:
             self._text(node.text_content or "")
-        elif tag in _HEADINGS:
+            return
+        tag = node.tag or ""
+        if tag in _HEADINGS:
             self._break("\n\n")
             self.pending = Mark(0, _HEADINGS[tag])
         elif tag in _CELLS:
@@ -160,7 +165,7 @@ class _Writer:
         self.lines += [(line, line)] * (blank.count("\n") if self.parts else 1)
         self.length += len(blank)
         if self.pending is not None:
-            mark = replace(self.pending, start=self.length)
+            mark = Mark(self.length, self.pending.level, self.pending.title, self.pending.lead)
             self.pending = None
             if mark.level:
                 self.heading, self.heading_part = mark, len(self.parts) + 1

@@ -10,19 +10,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from dowse.filters import Filter, by_corpus
 from dowse.identity import number_id
-from dowse.ingest.link_cards import card_of, import_keys
-from dowse.ingest.link_refs import SERVICE_WEIGHT, WEIGHTS, Reference, common, import_paths, references_of
+from dowse.ingest.link_cards import Card, card_of, import_keys
+from dowse.ingest.link_refs import SERVICE_WEIGHT, WEIGHTS, Reference, Speech, common, import_paths
 from dowse.ingest.link_targets import Around, Targets
 from dowse.names import MODULE, SEPARATORS, SYMBOL, THREAD
 from dowse.ports import Progress, Reporter, Store, StoreReader, StoreWriter
 from dowse.text import Tokenizer
-from dowse.types import Chunk, Edge
+from dowse.types import Chunk, ChunkId, Document, Edge
 
 MAKER = "link"
-BATCH = 64  # documents a transaction; chosen
+BATCH = 256  # documents a transaction; chosen: each writes most pages of the table of edges
+MOST_HEARD = 100_000  # chunks; chosen: some 80 MB
 MOST_NAMES = 500  # that came or went; chosen: beyond it all documents are linked anew, which costs no more
 MOST_SPEAKERS = 100  # chunks that hold a name; chosen: what more of them say is a word
 MOST_SERVICES = 8  # that one chunk is tied to by naming them; chosen: a list of all says nothing of any
@@ -44,7 +46,43 @@ class LinkReport:
     edges: int = 0
 
 
-def link(store: Store, writer: StoreWriter, report: Reporter | None = None) -> LinkReport:
+class Spoken(NamedTuple):
+    """A chunk as the linker needs it."""
+
+    card: Card
+    references: list[Reference]
+    imports: tuple[str, ...]
+    prose: str  # where services may be named; "" for code and for parents
+
+
+class Hearing:
+    """What was read in this run, and need not be read again to be linked: that would take 40 µs a chunk."""
+
+    def __init__(self) -> None:
+        self.documents: dict[str, list[Spoken]] = {}
+        self._speech = Speech()
+        self._left = MOST_HEARD
+
+    def hear(self, document: Document) -> None:
+        """A document that was written."""
+        self.documents.pop(document.id, None)
+        if len(document.chunks) <= self._left:
+            self._left -= len(document.chunks)
+            self.documents[document.id] = self.spoken(document.chunks)
+
+    def spoken(self, chunks: Iterable[Chunk]) -> list[Spoken]:
+        return [
+            Spoken(
+                card_of(chunk),
+                self._speech.references_of(chunk),
+                chunk.imports,
+                "" if chunk.corpus_type.startswith("CODE") or chunk.level != "chunk" else chunk.text,
+            )
+            for chunk in chunks
+        ]
+
+
+def link(store: Store, writer: StoreWriter, report: Reporter | None = None, heard: Hearing | None = None) -> LinkReport:
     """Link what waits for it. The documents must be published."""
     reader = store.reader()
     _wake(store, reader, writer)
@@ -52,7 +90,7 @@ def link(store: Store, writer: StoreWriter, report: Reporter | None = None) -> L
     if not waiting:
         return LinkReport()
     services = {each.name: each for each in reader.services() if each.chunk_ids and not each.external}
-    linker = _Linker(reader, Targets(reader, services), _any_of(services))
+    linker = _Linker(reader, Targets(reader, services), _any_of(services), heard or Hearing())
     made = 0
     for start in range(0, len(waiting), BATCH):
         batch = waiting[start : start + BATCH]
@@ -110,51 +148,62 @@ class _Linker:
     reader: StoreReader
     targets: Targets
     named: re.Pattern[str] | None  # any service, by name
+    heard: Hearing
+
+    def __post_init__(self) -> None:
+        self.targets.meet(each.card for own in self.heard.documents.values() for each in own)
 
     def edges(self, batch: Sequence[str]) -> dict[str, list[Edge]]:
-        chunks = {each: self.reader.document_chunks(each) for each in batch}
-        references = {chunk.id: references_of(chunk) for own in chunks.values() for chunk in own}
-        self.targets.learn(reference for own in references.values() for reference in own)
-        return {each: list(self._of_document(own, references)) for each, own in chunks.items()}
+        spoken = {each: self._spoken(each) for each in batch}
+        # Each reference once: in a batch, most of them come many times.
+        self.targets.learn({reference for own in spoken.values() for each in own for reference in each.references})
+        return {each: list(self._of_document(own)) for each, own in spoken.items()}
 
-    def _of_document(self, chunks: Sequence[Chunk], references: dict[str, list[Reference]]) -> Iterator[Edge]:
+    def _spoken(self, document_id: str) -> list[Spoken]:
+        heard = self.heard.documents.get(document_id)
+        return self.heard.spoken(self.reader.document_chunks(document_id)) if heard is None else heard
+
+    def _of_document(self, chunks: Sequence[Spoken]) -> Iterator[Edge]:
         spelled = dict.fromkeys(each for chunk in chunks for each in chunk.imports)
         imports = import_keys(path for each in spelled for path in import_paths(each))
         imported: set[str] = set()
-        for chunk in chunks:
-            named = self._services_in(chunk) if chunk.level == "chunk" else set()
-            if not named and not references[chunk.id]:
+        known: dict[tuple[str, frozenset[str]], dict[Reference, Card | None]] = {}
+        for card, references, _, prose in chunks:
+            named = self._services_in(prose)
+            if not named and not references:
                 continue
-            services = frozenset((*named, *((chunk.service_name,) if chunk.service_name else ())))
-            for edge in self._of_chunk(Around(card_of(chunk), imports, services), references[chunk.id], named):
+            services = frozenset((*named, card.service_name) if card.service_name else named)
+            # In one file, what a reference means depends on these alone, and many come again.
+            meant = known.setdefault((card.family, services), {})
+            around = Around(card, imports, services)
+            for reference in references:
+                if reference not in meant:
+                    meant[reference] = self.targets.of(reference, around)
+            targets = [(each, target) for each in references if (target := meant[each]) and target.id != card.id]
+            for edge in self._of_chunk(card.id, targets, named):
                 if edge.relation == "imports":  # the file's, and said by each of its chunks: once is enough
                     if edge.target_id in imported:
                         continue
                     imported.add(edge.target_id)
                 yield edge
 
-    def _of_chunk(self, around: Around, references: Iterable[Reference], services: set[str]) -> Iterator[Edge]:
-        own = around.card.id
-        found: dict[str, Edge] = {}  # by target: one edge, the one that explains most
-        for reference in references:
-            target = self.targets.of(reference, around)
-            if target is None:
-                continue
-            because = _BECAUSE[reference.relation].format(reference.spelled)
-            edge = Edge(own, target.id, reference.relation, WEIGHTS[reference.relation], because)
+    def _of_chunk(self, own: ChunkId, targets: Iterable[tuple[Reference, Card]], services: set[str]) -> Iterator[Edge]:
+        found: dict[ChunkId, Edge] = {}  # by target: one edge, the one that explains most
+        for (relation, _, _, spelled, *_), target in targets:
             earlier = found.get(target.id)
-            if earlier is None or _RANK[edge.relation] < _RANK[earlier.relation]:
-                found[target.id] = edge
+            if earlier is None or _RANK[relation] < _RANK[earlier.relation]:
+                because = _BECAUSE[relation].format(spelled)
+                found[target.id] = Edge(own, target.id, relation, WEIGHTS[relation], because)
         yield from found.values()
         for name in sorted(services)[:MOST_SERVICES]:
             home = self.targets.declared(name)
             if home and own not in self.targets.services[name].chunk_ids and home.id not in found:
                 yield Edge(own, home.id, "mentions", SERVICE_WEIGHT, f"it names the service {name}")
 
-    def _services_in(self, chunk: Chunk) -> set[str]:
-        if self.named is None or chunk.corpus_type.startswith("CODE"):
+    def _services_in(self, prose: str) -> set[str]:
+        if self.named is None or not prose:
             return set()
-        return {match[0].lower() for match in self.named.finditer(chunk.text)} & self.targets.services.keys()
+        return {match[0].lower() for match in self.named.finditer(prose)} & self.targets.services.keys()
 
 
 def _any_of(services: Iterable[str]) -> re.Pattern[str] | None:

@@ -99,7 +99,9 @@ class Card:
 
 def card_of(chunk: Chunk) -> Card:
     own = chunk.qualified_name or chunk.symbol_name
-    names = dict.fromkeys((*((own,) if own else ()), *(each.qualified_name for each in chunk.defines)))
+    names = (own,) if own else ()
+    if chunk.defines:
+        names = tuple(dict.fromkeys((*names, *(each.qualified_name for each in chunk.defines))))
     return Card(
         id=chunk.id,
         document_id=chunk.document_id,
@@ -109,7 +111,7 @@ def card_of(chunk: Chunk) -> Card:
         language=chunk.language or "",
         symbol_name=chunk.symbol_name,
         symbol_kind=chunk.symbol_kind,
-        names=tuple(names),
+        names=names,
         service_name=chunk.service_name,
         start_line=chunk.start_line or 0,
         timestamp=chunk.timestamp,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from dowse.names import CODE, CODE_PATTERN, FILE, MODULE, SEPARATORS, SERVICE, SYMBOL, THREAD, thread_name
@@ -13,6 +13,8 @@ from dowse.types import Chunk
 
 MOST_REFERENCES = 64  # a chunk; chosen: a table of everything ties everything to everything
 SHORTEST_PLAIN = 4  # letters of a name that stands alone; chosen: shorter ones are words
+MEMORY_LIMIT = 100_000  # words; chosen: those of a large tree, in some 30 MB
+LONGEST_KEPT_CHARS = 200  # of a remembered word; chosen: longer ones are data
 LONGEST_TEXT_CHARS = 20_000  # chosen: ten times a long chunk
 WEIGHTS = {
     # chosen, in the order of how sure we are that one end explains the other
@@ -73,26 +75,115 @@ class Reference(NamedTuple):
     exact: bool = True  # False: the name may be a word like any other
 
 
-def references_of(chunk: Chunk) -> list[Reference]:
-    """Each once, in order of how sure they are; bounded."""
-    if chunk.level != "chunk":
-        return []
-    found = list(_code(chunk)) if chunk.corpus_type.startswith("CODE") else list(_prose(chunk))
-    if chunk.thread_id:
-        found.append(Reference("replies_to", THREAD, thread_name(chunk), chunk.thread_id))
-    return list(dict.fromkeys(found))[:MOST_REFERENCES]
+Said = tuple[str, Reference]  # as written, and what it means
+_T = TypeVar("_T")
 
 
-def _code(chunk: Chunk) -> Iterator[Reference]:
-    for spelled in chunk.calls_out:
-        parts = [part for part in SEPARATORS.split(spelled.partition("(")[0]) if part]
-        if parts and (len(parts) > 1 or not common(parts[-1])):
-            yield Reference("calls", SYMBOL, parts[-1], ".".join(parts), exact=len(parts) > 1)
-    for spelled in chunk.imports:
-        for path in import_paths(spelled):
-            yield Reference("imports", MODULE, path.rstrip("/").rpartition("/")[2], path)
-    if chunk.corpus_type == "CODE_DEPLOY" and chunk.service_name and _runs(chunk):
-        yield Reference("deploys", SERVICE, chunk.service_name, chunk.service_name)
+class Speech:
+    """Tells what chunks speak of. Words, calls and imports come again and again: what each means is found out once."""
+
+    def __init__(self) -> None:
+        self._words = _Memory(_said)
+        self._calls = _Memory(_called)
+        self._imports = _Memory(_imported)
+
+    def references_of(self, chunk: Chunk) -> list[Reference]:
+        """Each once, in order of how sure they are; bounded."""
+        if chunk.level != "chunk":
+            return []
+        found = self._code(chunk) if chunk.corpus_type.startswith("CODE") else list(self._prose(chunk))
+        if chunk.thread_id:
+            found.append(Reference("replies_to", THREAD, thread_name(chunk), chunk.thread_id))
+        return list(dict.fromkeys(found))[:MOST_REFERENCES]
+
+    def _code(self, chunk: Chunk) -> list[Reference]:
+        found = [reference for spelled in chunk.calls_out for reference in self._calls[spelled]]
+        if chunk.imports:
+            found += [reference for spelled in chunk.imports for reference in self._imports[spelled]]
+        if chunk.corpus_type == "CODE_DEPLOY" and chunk.service_name and _runs(chunk):
+            found.append(Reference("deploys", SERVICE, chunk.service_name, chunk.service_name))
+        return found
+
+    def _prose(self, chunk: Chunk) -> Iterator[Reference]:
+        text = chunk.text[:LONGEST_TEXT_CHARS]
+        yield from self._headings(chunk, text)
+        links = list(_links(text))
+        yield from links
+        if "ADR" in text:
+            for match in _ADR.finditer(text):
+                yield Reference("mentions", CODE, f"ADR-{match[1]}", match[0])
+        said = self._said(text)
+        yield from (each for _, each in said if each.kind == CODE)
+        taken = {link.spelled for link in links}
+        for path, each in said:
+            if each.kind == FILE and (each.line is not None or path not in taken):
+                taken.add(path)
+                yield each
+        if "`" in text:
+            for match in _TICKED.finditer(text):
+                spelled = match[1].strip()
+                if spelled not in taken and _SYMBOL.fullmatch(spelled):
+                    yield from _symbol("mentions", spelled)
+        yield from (each for written, each in said if each.kind == SYMBOL and written not in taken)
+
+    def _said(self, text: str) -> list[Said]:
+        """Codes, paths and names that stand alone. None holds a blank, and a blank ends one as the text's end does."""
+        return [each for found in map(self._words.__getitem__, text.split()) for each in found]
+
+    def _headings(self, chunk: Chunk, text: str) -> Iterator[Reference]:
+        """Symbols that the heading of a section names: the section is about them."""
+        if not chunk.corpus_type.startswith("DOC"):
+            return
+        first = _HEADING.match(text)
+        line = first[1] if first else (chunk.section_path or "").rpartition(" > ")[2]
+        if "`" in line:
+            for match in _TICKED.finditer(line):
+                if _SYMBOL.fullmatch(match[1].strip()):
+                    yield from _symbol("documents", match[1].strip())
+        for _, each in self._said(line):
+            if each.kind == SYMBOL:
+                yield each._replace(relation="documents")
+
+
+class _Memory(dict[str, tuple[_T, ...]]):
+    """Computes what it misses, and is emptied when full."""
+
+    def __init__(self, compute: Callable[[str], Iterable[_T]]) -> None:
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, key: str) -> tuple[_T, ...]:
+        value = tuple(self._compute(key))
+        if len(key) <= LONGEST_KEPT_CHARS:
+            if len(self) >= MEMORY_LIMIT:
+                self.clear()
+            self[key] = value
+        return value
+
+
+def _said(word: str) -> Iterator[Said]:
+    if word.isalpha() and word.islower():
+        return
+    for match in CODE_PATTERN.finditer(word):
+        yield match[0], Reference("mentions", CODE, match[0], match[0])
+    for match in _PATH.finditer(word):
+        path = match[0].partition(":")[0]
+        line = int(match[1]) if match[1] else None
+        yield path, Reference("mentions", FILE, path.rpartition("/")[2], path, line=line)
+    for match in _BARE.finditer(word):
+        for each in _symbol("mentions", match[0]):
+            yield match[0], each
+
+
+def _called(spelled: str) -> Iterator[Reference]:
+    parts = [part for part in SEPARATORS.split(spelled.partition("(")[0]) if part]
+    if parts and (len(parts) > 1 or not common(parts[-1])):
+        yield Reference("calls", SYMBOL, parts[-1], ".".join(parts), exact=len(parts) > 1)
+
+
+def _imported(spelled: str) -> Iterator[Reference]:
+    for path in import_paths(spelled):
+        yield Reference("imports", MODULE, path.rstrip("/").rpartition("/")[2], path)
 
 
 def _runs(chunk: Chunk) -> bool:
@@ -120,65 +211,23 @@ def import_paths(spelled: str) -> Iterator[str]:
             yield cleaned.removeprefix("crate/").removeprefix("self/")
 
 
-def _prose(chunk: Chunk) -> Iterator[Reference]:
-    text = chunk.text[:LONGEST_TEXT_CHARS]
-    yield from _headings(chunk, text)
-    links = list(_links(text))
-    yield from links
-    yield from _codes(text)
-    taken = {link.spelled for link in links}
-    for match in _PATH.finditer(text):
-        path = match[0].partition(":")[0]
-        if path in taken and not match[1]:
-            continue
-        taken.add(path)
-        name = path.rpartition("/")[2]
-        yield Reference("mentions", FILE, name, path, line=int(match[1]) if match[1] else None)
-    for match in _TICKED.finditer(text):
-        spelled = match[1].strip()
-        if spelled not in taken and _SYMBOL.fullmatch(spelled):
-            yield from _symbol("mentions", spelled)
-    for match in _BARE.finditer(text):
-        if match[0] not in taken:
-            yield from _symbol("mentions", match[0])
-
-
 def _symbol(relation: str, spelled: str) -> Iterator[Reference]:
     parts = [part for part in SEPARATORS.split(spelled.partition("(")[0]) if part]
     if parts and (len(parts) > 1 or (len(parts[0]) >= SHORTEST_PLAIN and not common(parts[0]))):
         yield Reference(relation, SYMBOL, parts[-1], ".".join(parts))
 
 
-def _headings(chunk: Chunk, text: str) -> Iterator[Reference]:
-    """Symbols that the heading of a section names: the section is about them."""
-    if not chunk.corpus_type.startswith("DOC"):
-        return
-    first = _HEADING.match(text)
-    lines = [first[1]] if first else [chunk.section_path.rpartition(" > ")[2]] if chunk.section_path else []
-    for line in lines:
-        for match in (*_TICKED.finditer(line), *_BARE.finditer(line)):
-            spelled = match[1] if match.re is _TICKED else match[0]
-            if _SYMBOL.fullmatch(spelled.strip()):
-                yield from _symbol("documents", spelled.strip())
-
-
 def _links(text: str) -> Iterator[Reference]:
     found = [match[1] for match in _LINK.finditer(text)]
-    found += [match[1] or match[2] for match in _RST.finditer(text)]
-    found += [match[1] for match in _HREF.finditer(text)]
+    if "`" in text:
+        found += [match[1] or match[2] for match in _RST.finditer(text)]
+    if "href" in text.lower():
+        found += [match[1] for match in _HREF.finditer(text)]
     for address in found:
         path, _, anchor = unquote(address).partition("#")
         if path and ":" not in path and not path.startswith("//"):
             name = path.rstrip("/").rpartition("/")[2]
             yield Reference("references", FILE, name, path, anchor=anchor)
-
-
-def _codes(text: str) -> Iterator[Reference]:
-    if "ADR" in text:
-        for match in _ADR.finditer(text):
-            yield Reference("mentions", CODE, f"ADR-{match[1]}", match[0])
-    for match in CODE_PATTERN.finditer(text):
-        yield Reference("mentions", CODE, match[0], match[0])
 
 
 def common(name: str) -> bool:

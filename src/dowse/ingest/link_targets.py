@@ -12,7 +12,7 @@ from dowse.ingest.link_cards import Card, ImportKey, agreement, card_of, nearest
 from dowse.ingest.link_refs import Reference, common, joined_path
 from dowse.names import CODE, FILE, MODULE, SERVICE, SYMBOL, THREAD
 from dowse.ports import StoreReader
-from dowse.types import ChunkId, Name, Service
+from dowse.types import ChunkId, Service
 
 MOST_BEARERS = 40  # of one name; chosen: with more, nothing around it tells which is meant
 SHORTEST_RECEIVER = 4  # letters; chosen: `db` is in too many names
@@ -21,6 +21,7 @@ _ENTRY_WORDS = ["main", "app", "server", "application", "index", "cli", "worker"
 _ENTRIES = re.compile(r"(?:main|__main__|app|server|index|program|cli|worker)|.*application", re.IGNORECASE)
 # Kinds of resources that say most of a service, in this order.
 _HOMES = ("Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job", "Chart", "service", "Service")
+_NOBODY: tuple[Sequence[Card], frozenset[str]] = ((), frozenset())
 _SLUG = re.compile(r"[^\w -]")
 
 
@@ -48,7 +49,8 @@ class Targets:
 
     reader: StoreReader
     services: Mapping[str, Service]
-    bearers: dict[tuple[str, str], list[Name]] = field(default_factory=dict)
+    bearers: dict[str, dict[str, list[Card]]] = field(default_factory=dict)  # by kind and name
+    callables: dict[tuple[str, str], tuple[Sequence[Card], frozenset[str]]] = field(default_factory=dict)
     cards: dict[ChunkId, Card] = field(default_factory=dict)
     files: dict[str, Sequence[_Place]] = field(default_factory=dict)  # by document
     entries: dict[str, Card | None] = field(default_factory=dict)  # by service, where its code begins
@@ -59,42 +61,48 @@ class Targets:
         wanted: dict[str, set[str]] = {}
         for each in references:
             for kind, name in _keys(each):
-                if (kind, name) not in self.bearers:
+                if name not in self.bearers.setdefault(kind, {}):
                     wanted.setdefault(kind, set()).add(name)
-        for kind, names in wanted.items():
-            for name in names:
-                self.bearers[kind, name] = []
-            for found in self.reader.named(kind, names):
-                if (kind, found.name) in self.bearers:
-                    self.bearers[kind, found.name].append(found)
-        few = (each for kind, names in wanted.items() for name in names for each in self._few(kind, name))
-        missing = {each.chunk_id for each in few} - self.cards.keys()
+        found = {kind: self._few(kind, names) for kind, names in wanted.items()}
+        missing = {chunk for named in found.values() for few in named.values() for chunk in few} - self.cards.keys()
         self.cards.update((each, card_of(chunk)) for each, chunk in self.reader.get(missing).items())
+        for kind, named in found.items():
+            for name, few in named.items():
+                self.bearers[kind][name] = [self.cards[each] for each in few if each in self.cards]
+
+    def _few(self, kind: str, names: set[str]) -> dict[str, list[ChunkId]]:
+        """By name, the chunks that bear it; none where there are many."""
+        found: dict[str, list[ChunkId]] = {name: [] for name in names}
+        for each in self.reader.named(kind, names):
+            if each.name in found:  # in the case it is written in
+                found[each.name].append(each.chunk_id)
+        return {name: few if len(few) <= MOST_BEARERS else [] for name, few in found.items()}
+
+    def meet(self, cards: Iterable[Card]) -> None:
+        """Chunks that are at hand: others will speak of them, and need not read them again."""
+        self.cards.update((card.id, card) for card in cards)
 
     def of(self, reference: Reference, around: Around) -> Card | None:
-        """The chunk that is meant, unless it is the one that speaks."""
+        """The chunk that is meant; it may be the one that speaks."""
         if reference.kind == SYMBOL:
-            found = self._call(reference, around) if reference.relation == "calls" else self._symbol(reference, around)
-        elif reference.kind == MODULE:
-            found = self._module(reference, around)
-        elif reference.kind == FILE:
-            found = self._file(reference, around)
-        elif reference.kind == THREAD:
-            found = self._root(reference, around)
-        elif reference.kind == SERVICE:
-            found = self._entry(reference.name)
-        else:
-            found = self._code(reference, around)
-        return None if found is None or found.id == around.card.id else found
+            return self._call(reference, around) if reference.relation == "calls" else self._symbol(reference, around)
+        if reference.kind == MODULE:
+            return self._module(reference, around)
+        if reference.kind == FILE:
+            return self._file(reference, around)
+        if reference.kind == THREAD:
+            return self._root(reference, around)
+        return self._entry(reference.name) if reference.kind == SERVICE else self._code(reference, around)
 
     # --- symbols ----------------------------------------------------------------------------------------
 
     def _call(self, reference: Reference, around: Around) -> Card | None:
         """Whose function is called. Calls within a file are its reader's business."""
-        own, spelled = around.card, reference.spelled.split(".")
-        named = [each for each in self._candidates(SYMBOL, reference.name) if each.family == own.family]
-        if not named or any(each.document_id == own.document_id for each in named):
+        own = around.card
+        named, documents = self._callable(reference.name, own.family)
+        if not named or own.document_id in documents:
             return None
+        spelled = reference.spelled.split(".")
         qualified = [each for each in named if each.is_qualified(spelled)] if reference.exact else []
         if qualified:
             return only(qualified) or nearest(qualified, around.services)
@@ -105,6 +113,16 @@ class Targets:
         if imported:
             return only(imported)
         return only(each for each in named if each.folder == own.folder) or only(named)
+
+    def _callable(self, name: str, family: str) -> tuple[Sequence[Card], frozenset[str]]:
+        """Who bears a name in a family of languages, and in which documents."""
+        candidates = self._candidates(SYMBOL, name)
+        if not candidates:  # most calls are of what is not in the index
+            return _NOBODY
+        if (name, family) not in self.callables:
+            named = [each for each in candidates if each.family == family]
+            self.callables[name, family] = (named, frozenset(each.document_id for each in named))
+        return self.callables[name, family]
 
     def _symbol(self, reference: Reference, around: Around) -> Card | None:
         named = [each for each in self._candidates(SYMBOL, reference.name) if each.corpus_type.startswith("CODE")]
@@ -213,21 +231,17 @@ class Targets:
             self.homes[service] = min(found, key=lambda each: (_home_rank(each), _order(each)), default=None)
         return self.homes[service]
 
-    def _candidates(self, kind: str, name: str) -> list[Card]:
-        return [self.cards[each.chunk_id] for each in self._few(kind, name) if each.chunk_id in self.cards]
-
-    def _few(self, kind: str, name: str) -> list[Name]:
-        found = self.bearers.get((kind, name), [])
-        return found if len(found) <= MOST_BEARERS else []
+    def _candidates(self, kind: str, name: str) -> Sequence[Card]:
+        return self.bearers[kind].get(name, ()) if kind in self.bearers else ()
 
 
 def _keys(reference: Reference) -> list[tuple[str, str]]:
     """The names that a reference needs to know the bearers of."""
-    keys = [(reference.kind, reference.name)] if reference.kind != SERVICE else []
-    if reference.kind == MODULE:
-        parts = reference.spelled.rstrip("/").split("/")
-        keys += [(SYMBOL, parts[-1])] + ([(MODULE, parts[-2])] if len(parts) > 1 else [])
-    return keys
+    if reference.kind != MODULE:
+        return [(reference.kind, reference.name)] if reference.kind != SERVICE else []
+    parts = reference.spelled.rstrip("/").split("/")
+    keys = [(MODULE, reference.name), (SYMBOL, parts[-1])]
+    return [*keys, (MODULE, parts[-2])] if len(parts) > 1 else keys
 
 
 def _receiver_fits(cards: Sequence[Card], spelled: Sequence[str], *, surely: bool) -> bool:

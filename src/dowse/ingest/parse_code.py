@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from time import thread_time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dowse.ingest.code_names import called, clipped, imported, name_and_scope, summary_of
 from dowse.ingest.grammars import Grammar
@@ -19,6 +19,7 @@ from dowse.ingest.grammars import Grammar
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    Captured = tuple[int, dict[str, list[Node]]]  # pattern, nodes by capture
     Match = tuple[str, Node, Node, Node | None]  # kind, definition, name, scope
 
 PARSE_S = 0.5  # of CPU for any file, and
@@ -42,9 +43,8 @@ _LABELS = re.compile(r"\"([^\"]*)\"")
 _HEAD_WORD = re.compile(r"\w+")
 
 
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """Something with a name. Its rows begin with the comments and decorators above it."""
+class Definition(NamedTuple):
+    """Something with a name. Its rows begin with the comments and decorators above it. A tuple: there are very many."""
 
     name: str
     kind: str
@@ -104,15 +104,15 @@ def parse(text: str, lines: list[str], grammar: Grammar) -> Syntax | None:
         return None
     sizes = map(len, lines) if len(data) == len(text) else (len(line.encode()) for line in lines)
     source = Source(lines, data, list(accumulate((size + 1 for size in sizes), initial=0)))
-    found = QueryCursor(grammar.references).captures(root)
-    above = _standing_alone(found.get("above", ()), source)
-    matches = _matches(QueryCursor(grammar.definitions).matches(root))
+    defined, found = _parted(QueryCursor(grammar.query).matches(root))
+    matches = _matches(defined)
+    above = _standing_alone(found["above"], source)
     return Syntax(
         definitions=_definitions(matches, source, above, grammar.name),
         nodes=[node for _, node, _, _ in matches],
         root=root,
-        calls=_calls(found.get("call", ()), source),
-        imports=_imports(found.get("import", ()), source, grammar.name),
+        calls=_calls(found["call"], source),
+        imports=_imports(found["import"], source, grammar.name),
         above=above,
         summary=_docstring(root, source, grammar.name)
         or summary_of(lines[: min(_comment_rows(above), MOST_COMMENT)], LONGEST_SUMMARY_CHARS),
@@ -152,7 +152,22 @@ def _too_broken(root: Node, size_bytes: int) -> bool:
     return False
 
 
-def _matches(found: Iterable[tuple[int, dict[str, list[Node]]]]) -> list[Match]:
+def _parted(found: Iterable[Captured]) -> tuple[list[Captured], dict[str, list[Node]]]:
+    """The matches that are definitions, and the nodes of the others by what they were captured as."""
+    definitions: list[Captured] = []
+    references: dict[str, list[Node]] = {"call": [], "import": [], "above": []}
+    for match in found:
+        captures = match[1]
+        for kind, nodes in references.items():
+            if kind in captures:
+                nodes += captures[kind]
+                break
+        else:
+            definitions.append(match)
+    return definitions, references
+
+
+def _matches(found: Iterable[Captured]) -> list[Match]:
     """In the order of the text, outer before inner; of two matches on one name the earlier pattern's."""
     by_name: dict[int, tuple[int, Match]] = {}
     for pattern, captures in found:

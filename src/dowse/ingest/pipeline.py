@@ -19,8 +19,8 @@ from dowse.ingest.embed import BATCH, THREADS, embed_backlog
 from dowse.ingest.history import History, remember_heads
 from dowse.ingest.kinds import BULKY_TIMES, OwnKind, classify, most_bytes
 from dowse.ingest.leave_out import Skip
-from dowse.ingest.limits import can_interrupt
-from dowse.ingest.link import link
+from dowse.ingest.limits import can_interrupt, rare_collections
+from dowse.ingest.link import Hearing, link
 from dowse.ingest.own_kinds import own_kinds
 from dowse.ingest.readers import ReaderFactory, find_readers
 from dowse.ingest.scrub_sources import Scrubbing, ScrubOptions, scrubbing
@@ -37,7 +37,7 @@ from dowse.types import Document, DocumentInfo
 EmbedderChoice = Embedder | Callable[[], Embedder | None] | None
 
 GROUP_DOCUMENTS = 64  # one transaction each; chosen, together with the next two: a group is written within the second
-GROUP_CHUNKS = 512
+GROUP_CHUNKS = 2048  # a transaction writes every page that it touched, and with hashes for ids it touches most of them
 PUBLISH_S = 1.0  # "searchable within a second of being read" (design section 1)
 RACY_NS = 2 * 10**9  # an older file system stamps to 2 s: a file that young may have changed without showing it
 WORTH_BYTES = 3 * 1024**2  # to be read; measured (bench/ingest.py): below, starting workers costs more than they save
@@ -86,7 +86,8 @@ def index(
     try:
         run = _Run(store, writer, options, report, readers, own)
         try:
-            run.words(discover(asked, store.sources(), reach))
+            with rare_collections():
+                run.words(discover(asked, store.sources(), reach))
             remember(store, asked)
             run.vectors(embedder)
         except KeyboardInterrupt:
@@ -113,6 +114,7 @@ class _Run:
     hidden: Counter[str] = field(default_factory=Counter)  # what was scrubbed, by kind
     registered: set[str] = field(default_factory=set)
     group: list[Document] = field(default_factory=list)  # read, not yet written
+    heard: Hearing = field(default_factory=Hearing)
     known: dict[tuple[str, str], DocumentInfo] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     skipped: Counter[Skip] = field(default_factory=Counter)
@@ -154,7 +156,7 @@ class _Run:
         self.writer.publish()
         remember_heads(self.store, history, found)
         self.scrubs.remember(self.store)
-        link(self.store, self.writer, self.report)
+        link(self.store, self.writer, self.report, self.heard)
 
     def _may_have_changed(self, file: Candidate, history: History) -> bool:
         info = self.known.get((file.source.name, file.path))
@@ -251,6 +253,7 @@ class _Run:
             for document in self.group:
                 self.counts["chunks"] += sum(chunk.level == "chunk" for chunk in document.chunks)
                 self.counts["changed" if (document.source, document.path) in self.known else "added"] += 1
+                self.heard.hear(document)
             self.group = []
             self.counts["waiting"] = 0
         if monotonic() - self.published_s > PUBLISH_S:

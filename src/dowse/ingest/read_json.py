@@ -1,7 +1,8 @@
 """A JSON file, or one of JSON lines, goes in; a Document whose chunks hold whole members, under their path, comes out.
 
 The text is kept as written and cut between members; the dotted path of what encloses a chunk leads it. Nothing is
-loaded: a scan of the brackets is enough, takes files with comments too, and does not mind how deep they are.
+loaded: a scan of the brackets is enough, takes files with comments too, and does not mind how deep they are. An API
+description written over several lines has an operation or schema a chunk instead, as in YAML, of which JSON is a part.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from dowse.errors import BadRequestError
 from dowse.ingest.document import Heading, Piece, build, decode, file_name
 from dowse.ingest.kinds import kind_of
 from dowse.ingest.pack import CODE, Budget, Span, windows
@@ -19,6 +21,8 @@ from dowse.types import Document
 DEEPEST = 16  # levels that are looked into; chosen: each costs a scan of what is in it
 NESTED = 1000  # levels beyond which brackets are no structure; chosen
 LONGEST_PATH_CHARS = 200  # chosen
+API_HEAD_CHARS = 4000  # in which a description says that it is one; chosen
+_API = re.compile(r'"(?:openapi|swagger)"\s*:\s*"')
 _TOKEN = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|[{}\[\],]|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/')
 _KEY = re.compile(r'\s*(?:(?://[^\n]*+\n|/\*.*?\*/)\s*)*("(?:[^"\\\n]++|\\.)*+"|[\w$-]+)\s*:\s*', re.DOTALL)
 _BARE = re.compile(r"[A-Za-z_$][\w$-]*")
@@ -41,12 +45,30 @@ class JsonReader:
 
     def read(self, file: SourceFile) -> Document:
         text = decode(file.data)
+        if _API.search(text, 0, API_HEAD_CHARS) and (described := _operations(text)):
+            return build(file, kind_of(file), text, Heading(file_name(file)), described)
         budget = CODE.fitted(text)
         pieces = (
             Piece(span, path, path or None)
             for path, span in cut(text, Member("", (0, len(text)), (0, len(text))), budget)
         )
         return build(file, kind_of(file), text, Heading(file_name(file)), pieces)
+
+
+def _operations(text: str) -> list[Piece]:
+    """Of an API description; none where it is something else, or on too few lines to tell its parts apart."""
+    from dowse.ingest.yaml_nodes import NotYamlError, compose  # the parser is loaded for what needs it
+    from dowse.ingest.yaml_openapi import is_openapi, openapi_pieces
+    from dowse.ingest.yaml_parts import page_of
+
+    page = page_of(text)
+    try:
+        documents = compose(text)
+    except (NotYamlError, BadRequestError):  # comments, say; or deeper than is worth reading as YAML
+        return []
+    root = documents[0].root if len(documents) == 1 else None
+    spread = root is not None and len(page.lines) > len(root.pairs) + 1
+    return list(openapi_pieces(page, root)) if root is not None and is_openapi(root) and spread else []
 
 
 def cut(text: str, whole: Member, budget: Budget, depth: int = 0) -> Iterator[tuple[str, Span]]:

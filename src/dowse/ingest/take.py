@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from dowse.errors import BadRequestError, MissingExtraError
 from dowse.identity import bytes_hash
 from dowse.ingest.contents import Binary, Contents, Unread, is_binary, read_contents
+from dowse.ingest.document import altered
 from dowse.ingest.generated import generated
 from dowse.ingest.guard import read_guarded
 from dowse.ingest.kinds import Kind
@@ -120,7 +121,7 @@ def stamped(task: Task, document: Document) -> Document:
 
 def _stamped(task: Task, chunk: Chunk, meta: tuple[tuple[str, str], ...]) -> Chunk:
     commit = task.commit
-    return replace(
+    return altered(
         chunk,
         repo_name=task.repo_name or chunk.repo_name,
         author=chunk.author or (commit.author if commit else None),

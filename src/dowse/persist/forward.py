@@ -15,9 +15,9 @@ over 300 candidates (computed in shared/lab/words.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 from zlib import crc32
 
@@ -26,14 +26,13 @@ from numpy.typing import NDArray
 
 from dowse.persist.arrays import PartReader, PartWriter
 from dowse.persist.kernel import ChunkTerms, Kernel, Norm, Wanted, entries
-from dowse.text import Terms
+from dowse.text import LONGEST_KEPT, MEMORY_LIMIT, RunTerms, Terms, Tokenizer
 from dowse.types import Leg
 
 WORD_LEGS: tuple[Leg, ...] = ("bm25_code", "bm25_nlp")
 # CRC-32 starts from these. A start value acts like an XOR on a term's first bytes, so it must lead out of ASCII:
 # with 0 and 1, "b" in one leg would be "c" in the other.
 _SEEDS = {"bm25_code": 0, "bm25_nlp": 0xA5A5A5A5}
-_MEMORY_LIMIT = 1_000_000
 _MAX_COUNT = np.iinfo(np.uint16).max
 
 Slots = NDArray[np.int64]
@@ -52,17 +51,30 @@ def hash_term(term: str, leg: Leg) -> int:
     return crc32(term.encode("utf-8", "surrogatepass"), _SEEDS[leg])
 
 
-class _Hashes(dict[str, int]):
-    """Term → hash in one leg, remembered; emptied when full."""
+# 32-bit hashes of the terms of both legs, and how many each leg has, without stop words.
+Packed = tuple[bytes, int, int]
 
-    def __init__(self, leg: Leg) -> None:
+
+def packed(terms: RunTerms) -> Packed:
+    code, prose, stops = terms
+    hashes = [hash_term(term, "bm25_code") for term in code]
+    hashes += [hash_term(term, "bm25_nlp") for term in (*prose, *stops)]
+    return struct.pack(f"<{len(hashes)}I", *hashes), len(code), len(prose)
+
+
+class _Runs(dict[bytes, Packed]):
+    """By run of word characters, its terms as they are stored; emptied when full."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
         super().__init__()
-        self._leg = leg
+        self._tokenizer = tokenizer
 
-    def __missing__(self, term: str) -> int:
-        if len(self) >= _MEMORY_LIMIT:
-            self.clear()
-        value = self[term] = hash_term(term, self._leg)
+    def __missing__(self, run: bytes) -> Packed:
+        value = packed(self._tokenizer.of_run(run))
+        if len(run) <= LONGEST_KEPT:
+            if len(self) >= MEMORY_LIMIT:
+                self.clear()
+            self[run] = value
         return value
 
 
@@ -71,49 +83,52 @@ class ForwardWriter:
 
     def __init__(self, part: PartWriter) -> None:
         self._part = part
-        self._hashes = [_Hashes(leg) for leg in WORD_LEGS]
+        self._runs = _Runs(Tokenizer())
+
+    def append_texts(self, texts: Sequence[str], tokenizer: Tokenizer) -> None:
+        """The terms of texts, without making any of those that were seen before: half the time of `append`."""
+        rows: list[Packed] = []
+        for text in texts:
+            runs = tokenizer.runs(text)
+            if runs is None:
+                rows.append(_of_terms(tokenizer(text)))
+            elif runs:
+                hashes, code, prose = zip(*map(self._runs.__getitem__, runs), strict=True)
+                rows.append((b"".join(hashes), sum(code), sum(prose)))
+            else:
+                rows.append((b"", 0, 0))
+        self._write(rows)
 
     def append(self, rows: Sequence[Terms]) -> None:
-        legs: tuple[list[Sequence[str]], ...] = (
-            [row.code for row in rows],
-            [[*row.prose, *row.stops] for row in rows],
-        )
-        sizes = [np.fromiter(map(len, tokens), np.int64, len(rows)) for tokens in legs]
-        streams = [
-            map(hashes.__getitem__, chain.from_iterable(tokens))
-            for hashes, tokens in zip(self._hashes, legs, strict=True)
-        ]
-        terms, counts, distinct = _count_terms(streams, sizes)
+        self._write([_of_terms(each) for each in rows])
+
+    def _write(self, rows: Sequence[Packed]) -> None:
+        terms, counts, distinct = _count_terms([row[0] for row in rows])
         before = self._part.size("terms") // 4
         self._part.append("terms", terms)
         self._part.append("counts", np.minimum(counts, _MAX_COUNT).astype("<u2"))
         self._part.append("ends", (before + np.cumsum(distinct)).astype("<i8"))
-        lengths = [(len(row.code), len(row.prose)) for row in rows]
-        self._part.append("lengths", np.array(lengths, "<u4"))
+        self._part.append("lengths", np.array([row[1:] for row in rows], "<u4"))
 
 
-def _count_terms(
-    streams: Sequence[Iterable[int]], sizes: Sequence[Slots]
-) -> tuple[NDArray[np.uint32], NDArray[Any], NDArray[Any]]:
+def _of_terms(terms: Terms) -> Packed:
+    return packed((tuple(terms.code), tuple(terms.prose), tuple(terms.stops)))
+
+
+def _count_terms(chunks: Sequence[bytes]) -> tuple[NDArray[np.uint32], NDArray[Any], NDArray[Any]]:
     """Distinct terms and their counts for a batch of chunks, and how many distinct terms each chunk has.
 
     Every token becomes one sortable key, chunk number above term hash, so that one sort counts all chunks at once.
     """
-    chunks = len(sizes[0])
-    number = np.arange(chunks, dtype=np.uint64) << np.uint64(32)
-    keys = np.concatenate(
-        [
-            np.fromiter(stream, np.uint64, int(each.sum())) | np.repeat(number, each)
-            for stream, each in zip(streams, sizes, strict=True)
-        ]
-    )
+    number = np.arange(len(chunks), dtype=np.uint64) << np.uint64(32)
+    keys = np.frombuffer(b"".join(chunks), "<u4") | np.repeat(number, [len(each) // 4 for each in chunks])
     keys.sort()
     is_first = np.ones(len(keys), np.bool_)
     np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
     first = np.flatnonzero(is_first)
     counts = np.diff(first, append=len(keys))
     keys = keys[first]
-    distinct = np.bincount((keys >> np.uint64(32)).astype(np.intp), minlength=chunks)
+    distinct = np.bincount((keys >> np.uint64(32)).astype(np.intp), minlength=len(chunks))
     return keys.astype("<u4"), counts, distinct
 
 

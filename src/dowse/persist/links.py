@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from dowse.names import bearers
@@ -22,22 +23,36 @@ if TYPE_CHECKING:
 STRUCTURAL = ("part_of", "sequence")
 _LOOSE = "relation NOT IN ('part_of', 'sequence')"
 
+EdgeKey = tuple[int, int, str, int]  # source, target, relation, document
+EdgeRow = tuple[int, int, str, int, float, str, str]  # and weight, description, maker
+
 
 class Before(NamedTuple):
     """What a document was for others, before it changed."""
 
-    names: frozenset[tuple[str, str]]
-    chunks: frozenset[int]
-    ties: frozenset[int]  # ends of its edges
+    names: frozenset[tuple[str, str]] = frozenset()
+    chunks: frozenset[int] = frozenset()
+    ties: frozenset[int] = frozenset()  # ends of its edges
 
 
-def before(connection: sqlite3.Connection, document_id: str) -> Before:
-    found = connection.execute("SELECT number FROM documents WHERE id = ?", [document_id]).fetchone()
-    if found is None:
-        return Before(frozenset(), frozenset(), frozenset())
-    names = connection.execute("SELECT DISTINCT kind, name FROM names WHERE document = ?", found).fetchall()
-    chunks = connection.execute("SELECT id FROM chunks WHERE document = ? AND died IS NULL", found).fetchall()
-    return Before(frozenset(names), frozenset(row[0] for row in chunks), _ties(connection, found[0]))
+class Told(NamedTuple):
+    """What a document is for others, once it is written."""
+
+    was: Before
+    names: Collection[tuple[str, str]] = ()
+    chunks: frozenset[int] = frozenset()
+    ties: frozenset[int] = frozenset()
+
+    @property
+    def counted_anew(self) -> set[int]:
+        """Chunks whose connections may be others than before."""
+        return {*self.was.ties, *self.ties, *(self.chunks & self.was.chunks)}
+
+
+def before(connection: sqlite3.Connection, number: int) -> Before:
+    names = connection.execute("SELECT DISTINCT kind, name FROM names WHERE document = ?", [number]).fetchall()
+    chunks = connection.execute("SELECT id FROM chunks WHERE document = ? AND died IS NULL", [number]).fetchall()
+    return Before(frozenset(names), frozenset(row[0] for row in chunks), _ties(connection, number))
 
 
 def forget(connection: sqlite3.Connection, number: int) -> None:
@@ -46,37 +61,35 @@ def forget(connection: sqlite3.Connection, number: int) -> None:
         connection.execute(f"DELETE FROM {table} WHERE document = ?", [number])
 
 
-def tell(connection: sqlite3.Connection, document: Document, number: int) -> frozenset[tuple[str, str]]:
-    """Write a document's names and its reader's edges. The names, each with its kind."""
-    found = bearers(document)
-    rows = sorted((kind, name, chunk) for (kind, name), chunk in found.items())
-    connection.executemany(
-        "INSERT INTO names VALUES (?, ?, ?, ?)", [(kind, name, id_row(chunk), number) for kind, name, chunk in rows]
-    )
-    _insert_edges(connection, document.edges, number, "")
-    return frozenset(found)
+def tell(connection: sqlite3.Connection, documents: Sequence[tuple[int, Document, Before]]) -> list[Told]:
+    """Write the names of documents and their readers' edges."""
+    told: list[Told] = []
+    names: list[tuple[str, str, int, int]] = []
+    edges: list[EdgeRow] = []
+    for number, document, was in documents:
+        found = bearers(document)
+        names += [(kind, name, id_row(chunk), number) for (kind, name), chunk in sorted(found.items())]
+        own = _edge_rows(document.edges, number, "")
+        edges += own
+        chunks = frozenset(id_row(chunk.id) for chunk in document.chunks)
+        told.append(Told(was, found.keys(), chunks, _ends(own)))
+    connection.executemany("INSERT INTO names VALUES (?, ?, ?, ?)", names)
+    _insert_edges(connection, edges)
+    return told
 
 
-def settle(
-    connection: sqlite3.Connection,
-    was: Before,
-    document: Document | None = None,
-    names: frozenset[tuple[str, str]] = frozenset(),
-) -> None:
-    """After the change, to a document with these names or to none: who spoke of chunks that are gone is to be linked
-    anew, and so is who may speak of new names.
+def settle(connection: sqlite3.Connection, told: Sequence[Told]) -> None:
+    """After the change: who spoke of chunks that are gone is to be linked anew, and so is who may speak of new names.
 
     Chunks that stayed keep the edges of others into them, for their ids are the same.
     """
-    chunks = {id_row(chunk.id) for chunk in document.chunks} if document else set()
-    connection.executemany("INSERT OR IGNORE INTO renamed VALUES (?, ?)", names ^ was.names)
-    lost = sorted(was.chunks - chunks)
+    renamed = {name for each in told for name in each.was.names.symmetric_difference(each.names)}
+    connection.executemany("INSERT OR IGNORE INTO renamed VALUES (?, ?)", sorted(renamed))
+    lost = sorted(chunk for each in told for chunk in each.was.chunks - each.chunks)
     for part in batches(lost):
         connection.execute(
             f"DELETE FROM linked WHERE document IN (SELECT document FROM edges WHERE target IN ({marks(part)}))", part
         )
-    ties = {id_row(end) for edge in document.edges for end in (edge.source_id, edge.target_id)} if document else set()
-    _count(connection, was.ties | ties | (chunks & was.chunks))
 
 
 # --- for the ports ------------------------------------------------------------------------------------
@@ -84,17 +97,24 @@ def settle(
 
 def put_edges(database: Database, maker: str, edges: Mapping[str, Sequence[Edge]]) -> None:
     with database.transaction() as connection:
-        touched: set[int] = set()
-        for document_id, own in edges.items():
-            found = connection.execute("SELECT number FROM documents WHERE id = ?", [document_id]).fetchone()
-            if found is None:
-                continue  # it went while it was being linked
-            touched |= _ties(connection, found[0])
-            connection.execute("DELETE FROM edges WHERE document = ? AND maker = ?", [found[0], maker])
-            _insert_edges(connection, own, found[0], maker)
-            connection.execute("INSERT OR IGNORE INTO linked VALUES (?, ?)", [found[0], maker])
-            touched |= _ties(connection, found[0])
-        _count(connection, touched)
+        numbers = document_numbers(connection, edges)  # without those that went while they were being linked
+        old = _made_by(connection, maker, list(numbers.values()))
+        new = [row for each, number in numbers.items() for row in _edge_rows(edges[each], number, maker)]
+        connection.executemany(
+            "DELETE FROM edges WHERE source = ? AND target = ? AND relation = ? AND document = ?", old
+        )
+        _insert_edges(connection, new)
+        linked = [(number, maker) for number in numbers.values()]
+        connection.executemany("INSERT OR IGNORE INTO linked VALUES (?, ?)", linked)
+        recount(connection, counted(connection, _ends(old) | _ends(new)))
+
+
+def document_numbers(connection: sqlite3.Connection, document_ids: Iterable[str]) -> dict[str, int]:
+    """Of the documents that are there."""
+    found: dict[str, int] = {}
+    for part in batches(list(document_ids)):
+        found.update(connection.execute(f"SELECT id, number FROM documents WHERE id IN ({marks(part)})", part))
+    return found
 
 
 def unlinked(database: Database, maker: str) -> list[str]:
@@ -142,7 +162,7 @@ def name_order(name: Name) -> tuple[str, str, str, str]:
 
 def folded(name: str) -> str:
     """As SQLite compares names: the case of ASCII letters does not count, that of others does."""
-    return "".join(char.lower() if char.isascii() else char for char in name)
+    return name.lower() if name.isascii() else "".join(char.lower() if char.isascii() else char for char in name)
 
 
 def _names(database: Database, where: str, parameters: Sequence[object]) -> list[Name]:
@@ -157,34 +177,67 @@ def _names(database: Database, where: str, parameters: Sequence[object]) -> list
 # --- rows ---------------------------------------------------------------------------------------------
 
 
-def _insert_edges(connection: sqlite3.Connection, edges: Iterable[Edge], number: int, maker: str) -> None:
-    """Of two edges that say the same, the first one written stays: the reader's, then the linker's."""
+def _edge_rows(edges: Iterable[Edge], number: int, maker: str) -> list[EdgeRow]:
+    return [
+        (id_row(edge.source_id), id_row(edge.target_id), edge.relation, number, edge.weight, edge.description, maker)
+        for edge in edges
+    ]
+
+
+def _insert_edges(connection: sqlite3.Connection, rows: Iterable[EdgeRow]) -> None:
+    """Of two edges that say the same, the first one written stays: the reader's, then the linker's.
+
+    In the order of the table, so that a page of it is looked up once for all that go there.
+    """
     connection.executemany(
         "INSERT OR IGNORE INTO edges (source, target, relation, document, weight, description, maker)"
         " VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [
-            (id_row(edge.source_id), id_row(edge.target_id), edge.relation, number, edge.weight, edge.description,
-             maker)
-            for edge in edges
-        ],
-    )  # fmt: skip
+        sorted(rows, key=itemgetter(0)),
+    )
+
+
+def _ends(rows: Iterable[EdgeKey | EdgeRow]) -> frozenset[int]:
+    return frozenset(end for row in rows if row[2] not in STRUCTURAL for end in row[:2])
 
 
 def _ties(connection: sqlite3.Connection, number: int) -> frozenset[int]:
-    rows = connection.execute(f"SELECT source, target FROM edges WHERE document = ? AND {_LOOSE}", [number])
-    return frozenset(end for row in rows for end in row)
+    """Ends of a document's edges."""
+    rows = connection.execute("SELECT source, target, relation, document FROM edges WHERE document = ?", [number])
+    return _ends(rows)
 
 
-def _count(connection: sqlite3.Connection, chunks: Iterable[int]) -> None:
-    """Count anew how many other chunks these are tied to."""
-    wanted = sorted(chunks)
-    others = (
-        f"SELECT target FROM edges WHERE source = :id AND target != :id AND {_LOOSE}"
-        f" UNION SELECT source FROM edges WHERE target = :id AND source != :id AND {_LOOSE}"
-    )
+def _made_by(connection: sqlite3.Connection, maker: str, numbers: Sequence[int]) -> list[EdgeKey]:
+    """The edges of documents that a maker wrote."""
+    found: list[EdgeKey] = []
+    for part in batches(numbers):
+        found += connection.execute(
+            f"SELECT source, target, relation, document FROM edges WHERE document IN ({marks(part)}) AND maker = ?",
+            [*part, maker],
+        )
+    return found
+
+
+def counted(connection: sqlite3.Connection, chunks: Iterable[int]) -> dict[int, int]:
+    """How many other chunks these are tied to."""
+    found = dict.fromkeys(sorted(chunks), 0)
+    for part in batches(list(found)):
+        asked = ",".join(f"?{place}" for place in range(1, len(part) + 1))
+        found.update(
+            connection.execute(
+                "SELECT own, count(*) FROM ("
+                f"SELECT source AS own, target FROM edges WHERE source IN ({asked}) AND target != source AND {_LOOSE}"
+                f" UNION SELECT target, source FROM edges WHERE target IN ({asked}) AND source != target AND {_LOOSE}"
+                ") GROUP BY own",
+                part,
+            )
+        )
+    return found
+
+
+def recount(connection: sqlite3.Connection, counts: Mapping[int, int]) -> None:
+    """Write how many others chunks are tied to. A row holds the chunk's text: one that is right is not written."""
     connection.executemany(
-        f"UPDATE chunks SET connections = nullif((SELECT count(*) FROM ({others})), 0) WHERE id = :id",
-        [{"id": each} for each in wanted],
+        "UPDATE chunks SET connections = nullif(?2, 0) WHERE id = ?1 AND ifnull(connections, 0) != ?2", counts.items()
     )
 
 

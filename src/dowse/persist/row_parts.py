@@ -9,10 +9,11 @@ import numpy as np
 from dowse.identity import id_number, searchable_text
 from dowse.persist.arrays import PartReader, PartWriter
 from dowse.persist.columns import ColumnWriter
-from dowse.persist.database import Database, Row
+from dowse.persist.database import Database
 from dowse.persist.forward import ForwardWriter
 from dowse.persist.generation import Generation
 from dowse.persist.inverted import InvertedWriter
+from dowse.persist.latest import Row
 from dowse.text import Tokenizer
 
 
@@ -32,11 +33,10 @@ class Parts:
     def append(self, rows: Sequence[Row], tokenizer: Tokenizer) -> int:
         """Derive chunks; return the slot of the first."""
         first = self._count
-        terms = [tokenizer(searchable_text(row.chunk)) for row in rows]
         self.rows.append("ids", np.array([id_number(row.id) for row in rows], "<u8"))
         self.rows.append("keys", np.array([row.key for row in rows], "<i8"))
         self._columns.append([row.chunk for row in rows], first)
-        self._forward.append(terms)
+        self._forward.append_texts([searchable_text(row.chunk) for row in rows], tokenizer)
         self._count += len(rows)
         self.last_key = rows[-1].key
         return first

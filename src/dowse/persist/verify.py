@@ -10,10 +10,11 @@ import numpy as np
 from dowse.errors import CorruptIndexError
 from dowse.identity import embedded_text, searchable_text, text_hash
 from dowse.persist.arrays import PartReader
-from dowse.persist.database import Database, Row
+from dowse.persist.database import Database
 from dowse.persist.embedded import EmbeddedStore
 from dowse.persist.embeddings import Embeddings
 from dowse.persist.forward import WORD_LEGS, hash_term
+from dowse.persist.latest import Row
 from dowse.persist.snapshot import Snapshot
 from dowse.reports import Check
 from dowse.text import Tokenizer

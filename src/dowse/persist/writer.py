@@ -12,10 +12,11 @@ from dowse.errors import CorruptIndexError, ModelMismatchError
 from dowse.identity import embedded_text
 from dowse.persist import links
 from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.database import Database, Row
+from dowse.persist.database import Database
 from dowse.persist.embeddings import Embeddings, Model
 from dowse.persist.forward import Slots
 from dowse.persist.generation import Generation, current, following
+from dowse.persist.latest import Row
 from dowse.persist.lock import WriterLock
 from dowse.persist.row_parts import Parts
 from dowse.persist.services import read_facts, replace_graph

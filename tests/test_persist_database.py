@@ -1,0 +1,95 @@
+"""SQLite by itself: what was written last comes out without being read, and is the same as what is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dowse.persist import latest as module
+from dowse.persist.database import Database, create_database
+from dowse.types import Edge
+from factories import document
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    create_database(tmp_path / "dowse.db")
+    return tmp_path / "dowse.db"
+
+
+@pytest.fixture
+def database(path: Path) -> Iterator[Database]:
+    found = Database(path)
+    yield found
+    found.close()
+
+
+def agrees(database: Database, path: Path) -> int:
+    """How many rows there are; those of the writer must be those that another connection reads."""
+    other = Database(path)
+    try:
+        for key in range(8):
+            for limit in (1, 100):
+                assert database.rows_after(key, limit) == other.rows_after(key, limit)
+        return len(other.rows_after(0, 100))
+    finally:
+        other.close()
+
+
+def test_the_latest_rows_are_those_that_are_stored(database: Database, path: Path) -> None:
+    database.put([document("a.md", "one", "two")])
+    assert agrees(database, path) == 2
+    database.put([document("b.md", "three"), document("c.md", "four")])
+    assert agrees(database, path) == 2 + 2
+    database.put([document("a.md", "two", "five")])  # its old rows have died
+    assert agrees(database, path) == 2 + 2
+    database.put([document("d.md", "six")])
+    assert agrees(database, path) == 2 + 2 + 1
+    database.remove([document("b.md").id])
+    assert agrees(database, path) == 2 + 1 + 1
+
+
+def test_what_is_published_from_memory_is_not_read(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    database.put([document("a.md", "one", "two")])
+    monkeypatch.setattr(Database, "query", None)
+    assert [row.chunk.text for row in database.rows_after(0, 100)] == ["one", "two"]
+    assert [row.chunk.text for row in database.rows_after(1, 100)] == ["two"]
+    assert database.rows_after(2, 100) == []
+
+
+def test_the_latest_rows_are_bounded(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_LATEST", 2)
+    for name in "abcde":
+        database.put([document(f"{name}.md", name)])
+        assert len(database._latest.rows) <= 2
+    assert agrees(database, path) == len("abcde")
+
+
+def test_a_failed_transaction_leaves_no_rows_behind(database: Database, path: Path) -> None:
+    database.put([document("a.md", "one")])
+    broken = document("b.md", "two")
+    object.__setattr__(broken.chunks[0], "content_hash", "no hexadecimal")
+    with pytest.raises(ValueError, match="hexadecimal"):
+        database.put([broken])
+    assert agrees(database, path) == 1
+
+
+def test_of_a_document_that_is_given_twice_the_later_stays(database: Database, path: Path) -> None:
+    database.put([document("a.md", "one"), document("b.md", "two"), document("a.md", "three")])
+    assert [chunk.text for chunk in database.document_chunks(document("a.md").id)] == ["three"]
+    assert agrees(database, path) == 2
+
+
+def test_a_chunk_is_written_once_with_its_connections(database: Database) -> None:
+    """The row holds the text: to write it again for a count would double what a transaction writes."""
+    given = document("a.md", "one", "two", "three")
+    one, two, three = (chunk.id for chunk in given.chunks)
+    tied = type(given)(**{**vars(given), "edges": (Edge(one, two, "calls"), Edge(one, three, "part_of"))})
+    seen: list[str] = []
+    database.read.set_trace_callback(seen.append)
+    database.put([tied])
+    assert [each for each in seen if each.startswith("UPDATE chunks")] == []
+    counts = {each: chunk.connection_count for each, chunk in database.chunks([one, two, three]).items()}
+    assert counts == {one: 1, two: 1, three: 0}
