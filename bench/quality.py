@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument(
         "--eval-cache", type=Path, help="where `dowse eval` keeps its indexes; default: the bench cache"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write what is measured so far there, too")
     options = parser.parse_args()
     embedder = open_embedder(DEFAULT, models_folder=commands.models_folder(), threads=os.cpu_count() or 1)
     if embedder is None:
@@ -80,10 +80,15 @@ def main() -> None:
             for setting in SETTINGS:
                 outcomes.append(_ranked(peer, setting, dataset, place, again=options.again))
                 print(f"{dataset.name:12} {peer.name:16} {setting:8} {mean(outcomes[-1].ndcg):.4f}", flush=True)
-        kept = cache.folder("results") / "quality.json"
-        for file in {kept, options.json or kept}:  # after every collection: an interrupted run leaves what it has
-            file.write_text(json.dumps(quality_outcomes.whole(outcomes, machine()), indent=1) + "\n", "utf-8")
+        if options.json:  # after every collection, so that an interrupted run leaves what it has
+            _write(options.json, outcomes)
+    if not options.peers:  # the page's file: never a part in the place of a whole
+        _write(cache.folder("results") / "quality.json", outcomes)
     _show(outcomes)
+
+
+def _write(file: Path, outcomes: list[Outcome]) -> None:
+    file.write_text(json.dumps(quality_outcomes.whole(outcomes, machine()), indent=1) + "\n", "utf-8")
 
 
 def exported(dataset: Dataset, indexes: Path, embedder: Embedder) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from math import log2
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,29 @@ def test_eval_takes_the_ways_of_asking(run: Run, garden: Path) -> None:
     assert measured(run, garden, "--limit-queries", "2")["datasets"][0]["queries"] == 2
 
 
+def test_eval_takes_the_constants_of_bm25(run: Run, tmp_path: Path) -> None:
+    # One term: 9/(9 + 1.2·(.25 + .75·36/18.5)) = .81 against 1/(1 + 1.2·(.25 + .75·1/18.5)) = .74; at b 1 .79 and .94.
+    documents = {"often": ("", "slug " * 9 + "and a great many other words " * 9), "once": ("", "a slug")}
+    place = write_collection(tmp_path / "length", documents, {"q": "slug"}, {"q": {"often": 1.0}})
+    found = [measured(run, place, "--legs", "bm25_nlp", *flags) for flags in ([], ["--b", "1"])]
+    assert [each["mean"]["p@1"] for each in found] == [1, 0]
+    assert [each["datasets"][0]["setting"] for each in found] == ["as asked", "as asked"]
+    # Two terms, idf .18 and .69: .18·6/(6 + k1) against (.18 + .69)/(1 + k1); six of one are more only for a large k1.
+    documents = {"one": ("", "slug " * 6), "both": ("", "slug snail")}
+    place = write_collection(tmp_path / "count", documents, {"q": "slug snail"}, {"q": {"one": 1.0}})
+    found = [measured(run, place, "--legs", "bm25_nlp", "--b", "0", *flags) for flags in ([], ["--k1", "100"])]
+    assert [each["mean"]["p@1"] for each in found] == [0, 1]
+
+
+def test_the_ablation_keeps_the_constants_of_bm25(run: Run, tmp_path: Path) -> None:
+    documents = {"often": ("", "slug " * 9 + "and a great many other words " * 9), "once": ("", "a slug")}
+    place = write_collection(tmp_path / "length", documents, {"q": "slug"}, {"q": {"often": 1.0}})
+    right, second = 1.0, 1 / log2(2 + 1)  # at the first place and at the second
+    for flags, expected in (([], right), (["--b", "1"], second)):
+        rows = measured(run, place, "--ablate", *flags)["ablation"]
+        assert {row["setting"]: row["ndcg@10"] for row in rows}["prose"] == pytest.approx(expected)
+
+
 def test_eval_ablation_and_worst_are_in_the_json(run: Run, garden: Path) -> None:
     found = measured(run, garden, "--ablate", "--worst", "3")
     assert found["ablation"][0]["difference"] is None
@@ -133,6 +157,8 @@ def test_odd_ids_are_told_and_not_fatal(run: Run, tmp_path: Path) -> None:
         (["eval", "nowhere"], 1, "no dataset folder"),
         (["eval", "garden", "--split", "best"], 1, "choose from test with --split"),
         (["eval", "garden", "--limit-queries", "0"], 2, "at least 1"),
+        (["eval", "garden", "--b", "2"], 2, "is not in the range 0<=x<=1"),
+        (["eval", "garden", "--k1", "-1"], 2, "is not in the range x>=0"),
         (["eval", "garden", "--profile", "nobody"], 2, "unknown profile 'nobody'"),
         (["eval", "garden", "--report", "no/such/r.html"], 2, "cannot write no/such/r.html"),
         (["eval", "garden", "--embedder", "no-model"], 1, "no model 'no-model'"),

@@ -22,6 +22,7 @@ from dowse.evaluate.report import page
 from dowse.evaluate.run import DEFAULT, Asker, Setting, graded_run, mean_metrics
 from dowse.evaluate.tables import ablation_cells, failure_lines, failure_object, runs_csv, runs_object
 from dowse.identity import embedded_text, searchable_text, text_hash
+from dowse.ingest.pack import PROSE, windows
 from dowse.models.embed_hash import HashEmbedder
 from dowse.ports import Progress
 from dowse.query.profiles import named
@@ -47,12 +48,20 @@ def test_a_document_without_title_or_text_is_a_chunk_too() -> None:
     assert chunk.content_hash == text_hash(embedded_text(chunk)) == text_hash("")
 
 
-def test_a_long_document_is_cut_as_the_product_cuts() -> None:
+def test_a_long_document_is_its_whole_and_the_pieces_that_the_product_cuts() -> None:
     text = " ".join(f"Sentence number {number} is about soil." for number in range(200))
     found = as_document("garden", Text("long", "Soil", text), chunked=True)
-    assert len(found.chunks) > 3
+    whole, *pieces = found.chunks
+    assert whole == as_document("garden", Text("long", "Soil", text), chunked=False).chunks[0]
+    assert [piece.text for piece in pieces] == [text[slice(*span)] for span in windows(text, (0, len(text)), PROSE)]
+    assert len(pieces) > 3
     assert len({chunk.id for chunk in found.chunks}) == len(found.chunks)
     assert {chunk.context_prefix for chunk in found.chunks} == {"Soil"}
+
+
+def test_a_short_document_is_not_cut() -> None:
+    text = Text("slug-7", "Slugs", "They eat at night.")
+    assert as_document("garden", text, chunked=True) == as_document("garden", text, chunked=False)
 
 
 def test_figures_are_those_of_the_rankings(asker: Asker) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,10 @@ from dowse.evaluate.datasets import Question, load
 from dowse.evaluate.pools import Knobs, Pool, figures, pools_of
 from dowse.evaluate.profile_file import Tuned, checked_name, profile_text, save_profile
 from dowse.evaluate.run import DEFAULT, Asker
-from dowse.evaluate.tune import advise, grid
+from dowse.evaluate.tune import ALPHAS, BS, K1S, Candidates, advise, constants, grid
 from dowse.evaluate.tune_stages import advise_stages, scaled, ways
 from dowse.models.embed_hash import HashEmbedder
+from dowse.ports import STANDARD, Bm25
 from dowse.query.own_profiles import with_own
 from dowse.query.profiles import named
 from dowse.query.weights import Alpha, ByLeg
@@ -42,6 +44,10 @@ def pools(name: str, count: int, *, dense_right: bool) -> list[Pool]:
     ]
 
 
+def whatever_constants(found: list[Pool]) -> Candidates:
+    return dict.fromkeys(constants(STANDARD), found)
+
+
 def test_a_pool_gives_the_figure_of_the_product(tmp_path: Path) -> None:
     dataset = load(write_collection(tmp_path / "garden"))
     with opened(dataset, tmp_path / "cache", HashEmbedder()) as found:
@@ -52,16 +58,59 @@ def test_a_pool_gives_the_figure_of_the_product(tmp_path: Path) -> None:
     assert tried == pytest.approx(asked)
 
 
+def test_a_pool_with_other_constants_gives_the_figure_of_a_profile_that_has_them(tmp_path: Path) -> None:
+    documents = {
+        "long": ("", "lettuce " + "and many other things grow in the beds " * 30),
+        "short": ("", "cabbage lettuce"),
+        "often": ("", "lettuce lettuce lettuce lettuce and many other things grow here"),
+    }
+    questions, grades = {"q": "lettuce"}, {"q": {"often": 1.0}}
+    dataset = load(write_collection(tmp_path / "garden", documents, questions, grades))
+    flat = Bm25(k1=0.0, b=0.0)  # how often and in how long a text: all the same
+    with opened(dataset, tmp_path / "cache", None) as found:
+        asker = Asker(found)
+        for bm25 in (STANDARD, flat):
+            way = replace(DEFAULT, knobs=(("k1", bm25.k1), ("b", bm25.b)))
+            tried = figures(pools_of(asker, "default", bm25), replace(PRODUCT, bm25=bm25))
+            assert tried == pytest.approx(asker.run(way).figures())
+        (plain,), (alike,) = (pools_of(asker, "default", bm25) for bm25 in (STANDARD, flat))
+    assert len(set(alike.scores[-1].tolist())) == 1 < len(set(plain.scores[-1].tolist()))
+
+
+def test_constants_of_bm25_are_tried_with_every_weight_of_the_dense_leg() -> None:
+    tried = grid(PRODUCT, dense=True)
+    assert len(constants(STANDARD)) == len(K1S) * len(BS)
+    assert constants(STANDARD)[0] == STANDARD
+    turned = [knobs for knobs in tried if knobs.bm25 != STANDARD]
+    assert len(turned) == len(set(turned)) == (len(K1S) * len(BS) - 1) * len(ALPHAS)
+    assert {replace(knobs, alpha=PRODUCT.alpha, bm25=STANDARD) for knobs in turned} == {PRODUCT}
+
+
+def test_constants_that_help_are_advised_and_written() -> None:
+    better = Bm25(1.8, 0.5)
+    candidates = {
+        name: {**whatever_constants(pools(name, 20, dense_right=False)), better: pools(name, 20, dense_right=True)}
+        for name in ("one", "two")
+    }
+    tried = [PRODUCT, replace(PRODUCT, bm25=better)]
+    advice = advise(candidates, tried)
+    assert advice.chosen.bm25 == better
+    assert any("k1 1.8, b 0.5" in line for line in advice_lines(advice, told_knobs))
+    assert knobs_object(advice.chosen).items() >= {"k1": 1.8, "b": 0.5}.items()
+    profile = named("ours", with_own(tomllib.loads(profile_text("ours", Tuned(advice.chosen)))["profiles"]))
+    assert (profile.k1, profile.b) == (1.8, 0.5)
+
+
 def test_the_default_is_kept_when_nothing_is_better() -> None:
-    advice = advise({"one": pools("a", 20, dense_right=True)}, PRODUCT, grid(PRODUCT, dense=True))
+    advice = advise({"one": whatever_constants(pools("a", 20, dense_right=True))}, grid(PRODUCT, dense=True))
     assert advice.keep
     assert advice.default_mean == advice.best_mean == 1
     assert "keep the default: nothing that was tried is better" in list(advice_lines(advice, told_knobs))
 
 
 def test_a_gain_that_holds_is_advised() -> None:
-    collections = {name: pools(name, 20, dense_right=False) for name in ("one", "two")}
-    advice = advise(collections, PRODUCT, grid(PRODUCT, dense=True))
+    collections = {name: whatever_constants(pools(name, 20, dense_right=False)) for name in ("one", "two")}
+    advice = advise(collections, grid(PRODUCT, dense=True))
     assert not advice.keep
     assert advice.chosen.alpha < 0.5
     assert advice.held_out.low > 0
@@ -70,28 +119,31 @@ def test_a_gain_that_holds_is_advised() -> None:
 
 
 def test_what_helps_one_collection_and_harms_another_is_not_advised() -> None:
-    collections = {"words": pools("a", 30, dense_right=False), "meaning": pools("b", 20, dense_right=True)}
-    advice = advise(collections, PRODUCT, grid(PRODUCT, dense=True))
+    collections = {
+        "words": whatever_constants(pools("a", 30, dense_right=False)),
+        "meaning": whatever_constants(pools("b", 20, dense_right=True)),
+    }
+    advice = advise(collections, grid(PRODUCT, dense=True))
     assert advice.keep
     assert any(line.startswith("keep the default:") for line in advice_lines(advice, told_knobs))
 
 
 def test_noise_is_not_advised() -> None:
     mixed = [*pools("a", 15, dense_right=True), *pools("b", 16, dense_right=False)]
-    advice = advise({"one": mixed}, PRODUCT, grid(PRODUCT, dense=True))
+    advice = advise({"one": whatever_constants(mixed)}, grid(PRODUCT, dense=True))
     assert advice.best != PRODUCT
     assert advice.keep
 
 
 def test_advice_is_the_same_again() -> None:
-    mixed = [*pools("a", 15, dense_right=True), *pools("b", 16, dense_right=False)]
+    mixed = whatever_constants([*pools("a", 15, dense_right=True), *pools("b", 16, dense_right=False)])
     tried = grid(PRODUCT, dense=True)
-    assert advise({"one": mixed}, PRODUCT, tried) == advise({"one": mixed}, PRODUCT, tried)
+    assert advise({"one": mixed}, tried) == advise({"one": mixed}, tried)
 
 
 def test_too_few_questions_are_told_with_the_fix() -> None:
     with pytest.raises(BadRequestError, match=r"one has 3 judged questions; at least 10 .*dowse judge"):
-        advise({"one": pools("a", 3, dense_right=True)}, PRODUCT, grid(PRODUCT, dense=True))
+        advise({"one": whatever_constants(pools("a", 3, dense_right=True))}, grid(PRODUCT, dense=True))
 
 
 def test_without_vectors_the_weight_of_the_dense_leg_is_not_turned() -> None:

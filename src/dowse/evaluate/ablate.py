@@ -11,7 +11,7 @@ from dowse.evaluate.bootstrap import Interval, difference, interval
 from dowse.evaluate.metrics import MAIN
 from dowse.evaluate.run import Asker, Run, Setting, mean_metrics
 from dowse.ports import Reporter
-from dowse.types import LEGS, Leg, QueryRequest
+from dowse.types import LEGS, Leg
 
 LABELS: dict[Leg, str] = {"dense": "dense", "bm25_code": "code", "bm25_nlp": "prose"}
 EQUAL: tuple[tuple[Leg, float], ...] = tuple((leg, 1.0) for leg in LEGS)
@@ -51,25 +51,26 @@ class Row:
         return sum(run.cpu_ms_per_query for run in self.runs) / len(self.runs)
 
 
-def legs_alone(base: QueryRequest) -> list[Setting]:
-    return [Setting(LABELS[leg], replace(base, legs=(leg,), alpha=None, weights=None)) for leg in LEGS]
+def legs_alone(base: Setting) -> list[Setting]:
+    plain = replace(base.request, alpha=None, weights=None)
+    return [Setting(LABELS[leg], replace(plain, legs=(leg,)), base.knobs) for leg in LEGS]
 
 
 def settings(base: Setting) -> list[Setting]:
     """The compared way first, then what is left of it when parts are taken away, then other fusions."""
     plain = replace(base.request, alpha=None, weights=None)
-    pairs = [
-        Setting(" + ".join(LABELS[leg] for leg in pair), replace(plain, legs=pair)) for pair in combinations(LEGS, 2)
-    ]
+    pairs = [(" + ".join(LABELS[leg] for leg in pair), replace(plain, legs=pair)) for pair in combinations(LEGS, 2)]
     votes = replace(plain, fusion="rrf", k=60)
+    fusions = [
+        ("rrf 60, three equal legs", replace(votes, weights=EQUAL)),
+        ("rrf 60, dense + prose", replace(votes, legs=("dense", "bm25_nlp"), alpha=0.5)),
+        ("minmax", replace(plain, fusion="minmax")),
+    ]
     return [
         base,
-        *legs_alone(base.request),
-        *pairs,
-        Setting("rrf 60, three equal legs", replace(votes, weights=EQUAL)),
-        Setting("rrf 60, dense + prose", replace(votes, legs=("dense", "bm25_nlp"), alpha=0.5)),
-        Setting("minmax", replace(plain, fusion="minmax")),
-        *(Setting(name, replace(base.request, **dict(asked)), knobs) for name, asked, knobs in STAGES),
+        *legs_alone(base),
+        *(Setting(name, asked, base.knobs) for name, asked in (*pairs, *fusions)),
+        *(Setting(name, replace(base.request, **dict(asked)), base.knobs + knobs) for name, asked, knobs in STAGES),
     ]
 
 

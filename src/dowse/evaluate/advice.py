@@ -38,7 +38,8 @@ def _reason(advice: Advice[Choice]) -> str:
 
 def told_knobs(knobs: Knobs) -> str:
     turned = f"dense {knobs.alpha:g}, prose share {knobs.prose_share:g}, exponent {knobs.exponent:g}"
-    return f"{turned}, depth {knobs.depth}, crowd {knobs.crowd:g}, pull {knobs.pull:g}"
+    turned += f", depth {knobs.depth}, crowd {knobs.crowd:g}, pull {knobs.pull:g}"
+    return f"{turned}, k1 {knobs.bm25.k1:g}, b {knobs.bm25.b:g}"
 
 
 def told_setting(setting: Setting) -> str:
@@ -46,7 +47,9 @@ def told_setting(setting: Setting) -> str:
 
 
 def knobs_object(knobs: Knobs) -> dict[str, Any]:
-    return asdict(knobs)
+    shown = asdict(knobs)
+    constants: dict[str, float] = shown.pop("bm25")
+    return shown | constants
 
 
 def setting_object(setting: Setting) -> dict[str, Any]:

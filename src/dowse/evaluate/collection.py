@@ -1,8 +1,8 @@
 """A dataset goes in; an index over it comes out of a cache folder, filled as the product fills one.
 
 A document becomes one chunk: its title is the prefix, words cover the whole text, and the embedder cuts at its own
-limit. With `chunked` the product's own cutting makes several, and a document ranks by its best. Ids are no words, so
-no chunk has a file path.
+limit. With `chunked` the product's own cutting adds the pieces of a long one, and a document ranks by its whole and its
+best piece together. Ids are no words, so no chunk has a file path.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dowse.evaluate.datasets import Dataset, Question, Text
+from dowse.evaluate.long_documents import Families
 from dowse.identity import chunk_id, document_id, text_hash
 from dowse.ingest.embed import embed_backlog
 from dowse.ingest.pack import PROSE, windows
@@ -21,7 +22,7 @@ from dowse.persist.embedded import EmbeddedStore
 from dowse.ports import Embedder, Progress, Reporter
 from dowse.types import Chunk, CorpusType, Document
 
-LAYOUT = 1  # goes up when a document becomes other chunks than before
+WHOLE, PIECES = "whole1", "chunks2"  # the number goes up when a document becomes other chunks than before
 _BATCH = 500  # documents a transaction
 
 
@@ -37,6 +38,7 @@ class Collection:
     store: EmbeddedStore
     embedder: Embedder | None
     label: Label
+    families: Families | None = None  # where documents are in pieces and are ranked as documents
 
 
 @contextmanager
@@ -49,14 +51,15 @@ def opened(
     try:
         _fill(store, dataset, embedder, chunked=chunked, report=report)
         names = {document_id(dataset.name, each.id): each.id for each in dataset.documents}
-        yield Collection(dataset, store, embedder, lambda _question, chunk, _seen: names[chunk.document_id])
+        families = _families(dataset) if chunked else None
+        yield Collection(dataset, store, embedder, lambda _question, chunk, _seen: names[chunk.document_id], families)
     finally:
         store.close()
 
 
 def folder_name(dataset: Dataset, embedder: Embedder | None, *, chunked: bool) -> str:
     model = embedder.model if embedder else "words"
-    parts = (dataset.name, dataset.content_hash, model, f"{'chunks' if chunked else 'whole'}{LAYOUT}")
+    parts = (dataset.name, dataset.content_hash, model, PIECES if chunked else WHOLE)
     return "-".join(re.sub(r"[^\w.+@-]", "_", part) for part in parts)
 
 
@@ -67,10 +70,16 @@ def as_document(source: str, text: Text, *, chunked: bool) -> Document:
     return Document(identity, source, text.id, text.title, content, chunks, size_bytes=len(text.text))
 
 
+def _families(dataset: Dataset) -> Families:
+    return Families.of(as_document(dataset.name, each, chunked=True) for each in dataset.documents)
+
+
 def _chunks(source: str, text: Text, identity: str, *, chunked: bool) -> Iterator[Chunk]:
+    """The whole, then the pieces if there are several."""
     uri = f"{source}/{text.id}"
     whole = (0, len(text.text))
-    spans = windows(text.text, whole, PROSE.fitted(text.text)) if chunked else [whole]
+    pieces = windows(text.text, whole, PROSE.fitted(text.text)) if chunked else []
+    spans = [whole, *pieces] if len(pieces) > 1 else [whole]
     for number, (start, stop) in enumerate(spans):
         body = text.text[start:stop]
         prefixed = f"{text.title}\n{body}" if text.title else body

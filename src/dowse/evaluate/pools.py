@@ -1,7 +1,7 @@
 """A collection goes in; each question's candidates come out with their exact score in every leg.
 
 With these, a setting of the fusion is tried in a fraction of a millisecond, by the product's own formulas and without
-asking the index again.
+asking the index again. Other constants of BM25 need candidates of their own.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from dowse.errors import NoRecallError
 from dowse.evaluate.bootstrap import Figures
 from dowse.evaluate.datasets import Question
 from dowse.evaluate.metrics import ndcg
-from dowse.evaluate.run import Asker
+from dowse.evaluate.run import Asker, Setting
 from dowse.identity import number_id
-from dowse.ports import Ids, Mask, Matrix, Progress, Reporter, Values
+from dowse.ports import STANDARD, Bm25, Ids, Mask, Matrix, Progress, Reporter, Values
+from dowse.query.assemble import Parts
 from dowse.query.company import with_company
 from dowse.query.fuse import RankTable, Table, ZScore
-from dowse.query.pipeline import prepared, run
+from dowse.query.pipeline import run
 from dowse.query.profiles import Profile
 from dowse.query.ranking import Order, order
 from dowse.query.slate import Column, Fused
@@ -33,7 +34,7 @@ _K = 10
 
 @dataclass(frozen=True)
 class Knobs:
-    """What can be turned in the fusion."""
+    """What can be turned in the word legs and in the fusion."""
 
     alpha: float  # weight of the dense leg
     prose_share: float = 0.5  # of what is left for words
@@ -41,10 +42,12 @@ class Knobs:
     depth: int = 100
     crowd: float = 0.0
     pull: float = 0.0
+    bm25: Bm25 = STANDARD
 
     @classmethod
     def of(cls, profile: Profile) -> Knobs:
-        return cls(profile.alpha, 0.5, profile.exponent, profile.depth, profile.crowd, profile.pull)
+        constants = Bm25(profile.k1, profile.b)
+        return cls(profile.alpha, 0.5, profile.exponent, profile.depth, profile.crowd, profile.pull, constants)
 
     @property
     def leg_weights(self) -> tuple[tuple[Leg, float], ...]:
@@ -121,22 +124,26 @@ def figures(pools: Sequence[Pool], knobs: Knobs) -> Figures:
     return np.array([pool.figure(knobs) for pool in pools])
 
 
-def pools_of(asker: Asker, profile: str, report: Reporter | None = None) -> list[Pool]:
+def pools_of(asker: Asker, profile: str, bm25: Bm25 = STANDARD, report: Reporter | None = None) -> list[Pool]:
+    """With other constants the word legs find others, and score all of them anew."""
     questions = asker.collection.dataset.questions
+    asked = QueryRequest("", profile=profile, fusion="z")
+    turned = Setting("", asked, (("k1", bm25.k1), ("b", bm25.b)))
+    parts = replace(asker.parts, profiles=turned.profiles(asker.parts.profiles))
     found = []
     for number, question in enumerate(questions, start=1):
-        found.append(_pool(asker, profile, question))
+        found.append(_pool(asker, replace(asked, text=question.text), parts, question))
         if report and (number % 20 == 0 or number == len(questions)):
-            report(Progress(f"{asker.collection.dataset.name}: candidates", number, len(questions)))
+            phase = f"{asker.collection.dataset.name}: candidates, k1 {bm25.k1:g}, b {bm25.b:g}"
+            report(Progress(phase, number, len(questions)))
     if asker.embedder is None:
         return found
     kept = Kept.of(asker, found)
     return [replace(pool, kept=kept) for pool in found]
 
 
-def _pool(asker: Asker, profile: str, question: Question) -> Pool:
-    request = QueryRequest(question.text, profile=profile, fusion="z", depth=DEEPEST_LEG)
-    ready = prepared(request, asker.reader, asker.embedder, asker.tokenizer, parts=asker.parts)
+def _pool(asker: Asker, request: QueryRequest, parts: Parts, question: Question) -> Pool:
+    ready = asker.prepared(request, parts, DEEPEST_LEG)
     names = [[step.stage.name for step in wave] for wave in ready.waves]
     through_fusion = ready.waves[: names.index(["fuse"]) + 1]
     fused = run(through_fusion, ready.slate, None, None).slate.fused

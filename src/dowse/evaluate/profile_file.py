@@ -30,7 +30,7 @@ def checked_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What was found: knobs of the fusion, and of the stages after it as fields of a profile."""
+    """What was found: knobs up to the fusion, and of the stages after it as fields of a profile."""
 
     knobs: Knobs
     stages: tuple[tuple[str, Any], ...] = ()
@@ -47,6 +47,7 @@ def profile_text(name: str, tuned: Tuned) -> str:
         rows.append(f"weights = {{ {weights} }}")
     rows += [f"exponent = {float(knobs.exponent)}", f"depth = {knobs.depth}"]
     rows += [f"crowd = {float(knobs.crowd)}", f"pull = {float(knobs.pull)}"]
+    rows += [f"k1 = {float(knobs.bm25.k1)}", f"b = {float(knobs.bm25.b)}"]
     rows += [f"{field} = {_toml(value)}" for field, value in tuned.stages]
     return "\n".join([*rows, ""])
 

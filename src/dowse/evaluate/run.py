@@ -14,15 +14,16 @@ import numpy as np
 from dowse.evaluate.bootstrap import Figures
 from dowse.evaluate.collection import Collection
 from dowse.evaluate.datasets import Dataset, Question
+from dowse.evaluate.long_documents import by_document
 from dowse.evaluate.metrics import DEEPEST, MAIN, METRICS, scored
 from dowse.ports import Embedder, Matrix, Progress, Reporter
 from dowse.query.assemble import Parts
-from dowse.query.pipeline import answer
+from dowse.query.pipeline import Prepared, finished, prepared
 from dowse.query.profiles import Profile, named
 from dowse.text import Tokenizer
 from dowse.types import Chunk, ChunkId, Degradation, QueryRequest, QueryResult, Role, ScoredChunk
 
-CHUNKS_PER_DOCUMENT = 3  # asked for, for each document wanted, where documents are cut; chosen
+CHUNKS_PER_DOCUMENT = 3  # asked for, for each document wanted, where one can have several; chosen
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,22 @@ class Asker:
         parts = replace(self.parts, profiles=setting.profiles(self.parts.profiles))
         depth = named(setting.request.profile, parts.profiles).adjusted(setting.request).depth
         wanted = DEEPEST * CHUNKS_PER_DOCUMENT if self._cut else DEEPEST
-        request = replace(setting.request, text=question.text, top_k=wanted, depth=depth, explain=explain)
-        return answer(request, self.reader, self.embedder, self.tokenizer, parts=parts)
+        request = replace(setting.request, text=question.text, top_k=wanted, explain=explain)
+        return finished(self.prepared(request, parts, depth))
+
+    def prepared(self, request: QueryRequest, parts: Parts, depth: int) -> Prepared:
+        """As the product prepares it, with so many candidates a leg.
+
+        Where documents are in pieces, a leg brings as many chunks as so many documents have on average, and fusion is
+        told which belong together.
+        """
+        families = self.collection.families
+        stats = self.reader.stats
+        if families is not None and stats.documents:
+            depth = round(depth * stats.chunks / stats.documents)
+        request = replace(request, depth=depth)
+        ready = prepared(request, self.reader, self.embedder, self.tokenizer, parts=parts, only_shown=True)
+        return ready if families is None else replace(ready, waves=by_document(ready.waves, families))
 
     def chunks(self, ids: Sequence[ChunkId]) -> list[Chunk]:
         """Chunks by id, in this order; each is fetched once."""
@@ -141,7 +156,7 @@ class Asker:
         return rows
 
     def ranking(self, result: QueryResult, question: Question) -> tuple[str, ...]:
-        """Documents by their best chunk."""
+        """Documents, each at its first chunk's place."""
         return tuple(dict.fromkeys(name for name, _ in self.labelled(result, question)))
 
     def _answered(self, setting: Setting, question: Question) -> tuple[Answered, QueryResult]:

@@ -8,7 +8,7 @@ cannot be chance, and when no collection loses by it beyond chance; all else wou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import product
 from typing import Generic, TypeVar
@@ -18,7 +18,7 @@ import numpy as np
 from dowse.errors import BadRequestError
 from dowse.evaluate.bootstrap import Figures, Interval, difference, interval
 from dowse.evaluate.pools import Knobs, Pool, figures
-from dowse.ports import Mask, Progress, Reporter
+from dowse.ports import Bm25, Mask, Progress, Reporter
 
 PARTS = 5
 FEWEST = 2 * PARTS  # questions; with fewer a part has none or one
@@ -26,6 +26,8 @@ ALPHAS = (0.4, 0.5, 0.6, 0.65, 0.7, 0.8, 0.9)
 PROSE_SHARES = (0.25, 0.5, 0.75)
 EXPONENTS = (1.5, 2.0)
 DEPTHS = (100, 200)
+K1S = (0.9, 1.2, 1.8)  # chosen: Anserini's, Lucene's, and as far above
+BS = (0.5, 0.75, 0.9)
 
 
 Choice = TypeVar("Choice")
@@ -59,20 +61,39 @@ class Advice(Generic[Choice]):
         return self.chosen == self.default
 
 
+def constants(default: Bm25) -> list[Bm25]:
+    """All constants of BM25 to try, the default's first. Each takes candidates of its own."""
+    return list(dict.fromkeys([default, *(Bm25(*each) for each in product(K1S, BS))]))
+
+
 def grid(default: Knobs, *, dense: bool) -> list[Knobs]:
-    """All settings to try, the default first, so that it wins ties."""
+    """All settings to try, the default first, so that it wins ties.
+
+    Constants of BM25 are tried with every weight of the dense leg, against which they count, and with all else as the
+    default has it: with everything they would be thousands.
+    """
     alphas = ALPHAS if dense else (default.alpha,)
     company = dict.fromkeys(((default.crowd, default.pull), (0.0, 0.0))) if dense else ((default.crowd, default.pull),)
     turned = product(alphas, PROSE_SHARES, EXPONENTS, DEPTHS, company)
-    found = [Knobs(*each, *of_company) for *each, of_company in turned]
+    found = [
+        Knobs(alpha, share, exponent, depth, crowd, pull, default.bm25)
+        for alpha, share, exponent, depth, (crowd, pull) in turned
+    ]
+    found += [replace(default, alpha=alpha, bm25=bm25) for bm25 in constants(default.bm25)[1:] for alpha in alphas]
     return [default, *(each for each in found if each != default)]
 
 
+Candidates = Mapping[Bm25, Sequence[Pool]]
+"""One collection's candidates, for each of the constants that are tried."""
+
+
 def advise(
-    collections: Mapping[str, Sequence[Pool]], default: Knobs, tried: Sequence[Knobs], report: Reporter | None = None
+    collections: Mapping[str, Candidates], tried: Sequence[Knobs], report: Reporter | None = None
 ) -> Advice[Knobs]:
     """The first of `tried` is the default."""
-    questions = {name: [pool.question.id for pool in pools] for name, pools in collections.items()}
+    questions = {
+        name: [pool.question.id for pool in candidates[tried[0].bm25]] for name, candidates in collections.items()
+    }
     _check(questions)
     return settled(_table(collections, tried, report), questions, tried)
 
@@ -111,12 +132,12 @@ def settled(table: _Table, questions: _Questions, tried: Sequence[Choice]) -> Ad
     )
 
 
-def _table(collections: Mapping[str, Sequence[Pool]], tried: Sequence[Knobs], report: Reporter | None) -> _Table:
+def _table(collections: Mapping[str, Candidates], tried: Sequence[Knobs], report: Reporter | None) -> _Table:
     table = {}
-    for name, pools in collections.items():
+    for name, candidates in collections.items():
         rows = []
         for number, knobs in enumerate(tried, start=1):
-            rows.append(figures(pools, knobs))
+            rows.append(figures(candidates[knobs.bm25], knobs))
             if report:
                 report(Progress(f"{name}: settings", number, len(tried)))
         table[name] = np.array(rows)

@@ -26,7 +26,7 @@ FLAGS = (
     click.option("--split", metavar="NAME", help="Which judgments of a collection; else test, dev or train."),
     click.option("--limit-queries", type=int, metavar="N", help="Ask only N of the questions, always the same ones."),
     click.option("--embedder", metavar="MODEL", help="auto, none, a name, a folder, a hub id or URL#model."),
-    click.option("--chunk", "chunked", is_flag=True, help="Cut documents as `dowse index` does; the best part counts."),
+    click.option("--chunk", "chunked", is_flag=True, help="Cut documents as `dowse index` does; parts count, too."),
     click.option("--judged", is_flag=True, help="Use the judgments that `dowse judge` put into the index."),
     click.option("--cache", type=FOLDER, metavar="DIR", help="Where the indexes of collections are kept."),
 )  # fmt: skip

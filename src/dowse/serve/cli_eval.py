@@ -30,6 +30,8 @@ HOW = (
     click.option("--alpha", type=float, metavar="0..1", help="Weight of the dense leg."),
     click.option("--rerank", metavar="NAMES", help="none, heuristic, cross-encoder, llm, or several with commas."),
     click.option("--depth", type=int, metavar="N", help="How many candidates each leg brings."),
+    click.option("--k1", type=click.FloatRange(0), metavar="N", help="Of BM25: how soon a repeated word adds no more."),
+    click.option("--b", type=click.FloatRange(0, 1), metavar="0..1", help="Of BM25: how much length is discounted."),
 )  # fmt: skip
 
 OUTPUT = (
@@ -88,14 +90,16 @@ def evaluate(session: Session, datasets: tuple[Path, ...], **flags: Any) -> int:
 
     what = What(**{field.name: flags.pop(field.name) for field in fields(What)})
     how = {name: flags.pop(name) for name in ("profile", "fusion", "legs", "alpha", "rerank", "depth")}
+    turned = {name: flags.pop(name) for name in ("k1", "b")}
+    knobs = tuple((name, value) for name, value in turned.items() if value is not None)
     wanted = Wanted(**flags)
     request = QueryRequest("", **(how | {"profile": how["profile"] or session.config.profile}))
-    name = "default" if request == QueryRequest("") else "as asked"
+    name = "default" if request == QueryRequest("") and not knobs else "as asked"
     with (
         terminal_rich.progress(wanted=not session.quiet) as report,
         cli_collections.askers(session, datasets, what, report) as asked,
     ):
-        found = _measure(asked, Setting(name, request), wanted, report)
+        found = _measure(asked, Setting(name, request, knobs), wanted, report)
         if wanted.page:
             _write_page(found, wanted.page)
     _print(session, wanted, found)
@@ -111,7 +115,7 @@ def _measure(asked: Sequence[Asker], setting: Setting, wanted: Wanted, report: R
     if wanted.ablate or wanted.page:
         ways = settings(setting)
     elif wanted.worst and foreign is None:
-        ways = [setting, *legs_alone(setting.request)]
+        ways = [setting, *legs_alone(setting)]
     rows = ablate(asked, ways, report)
     failures: list[Failure] = []
     if wanted.worst or wanted.page:

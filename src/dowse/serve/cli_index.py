@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path(path_type=Path))
 @click.option("--embedder", metavar="MODEL", help="auto, none, a name, a folder, a hub id or URL#model.")
-@click.option("--no-embed", is_flag=True, help="Words only for now; the next run makes the vectors.")
+@click.option("--no-embed", is_flag=True, help="Index words alone; the next run makes the vectors.")
 @click.option("--wait", is_flag=True, help="Wait for another writer to finish, instead of failing.")
 @click.option("--max-file-size", metavar="SIZE", help="Skip larger files: 500KB, 4MB.  [default: 4MB]")
 @click.option("--rev", metavar="REV", help="A repository at a branch, tag or commit, without a checkout.")

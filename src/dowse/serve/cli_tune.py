@@ -38,7 +38,7 @@ def tune(session: Session, datasets: tuple[Path, ...], stages: bool, save: str |
     """
     from dowse.evaluate.pools import Knobs, pools_of
     from dowse.evaluate.profile_file import checked_name
-    from dowse.evaluate.tune import advise, grid
+    from dowse.evaluate.tune import advise, constants, grid
     from dowse.evaluate.tune_stages import advise_stages
     from dowse.query.profiles import named
     from dowse.serve import terminal_rich
@@ -53,9 +53,14 @@ def tune(session: Session, datasets: tuple[Path, ...], stages: bool, save: str |
     ):
         own = named(profile, asked[0].parts.profiles)
         default = Knobs.of(own)
-        pools = {asker.collection.dataset.name: pools_of(asker, profile, report) for asker in asked}
+        candidates = {
+            asker.collection.dataset.name: {
+                bm25: pools_of(asker, profile, bm25, report) for bm25 in constants(default.bm25)
+            }
+            for asker in asked
+        }
         dense = all(asker.embedder is not None for asker in asked)
-        fusion = advise(pools, default, grid(default, dense=dense), report)
+        fusion = advise(candidates, grid(default, dense=dense), report)
         later = advise_stages(asked, own, report) if stages else None
     return _finish(session, fusion, later, save)
 
