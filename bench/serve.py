@@ -7,14 +7,21 @@
 
 A real `dowse serve` with two worker processes, asked over loopback by a generator in this process that keeps a few
 connections busy, but asks no more often than the bar wants. Every question is another one, so that no vector comes out
-of a cache. The bar of the rate is 200 a second or what the CPU can give, whichever is lower: what it can give is the
-time of both cores that other programs left, divided by what a question took of it, the generator's own part included.
+of a cache.
+
+The bar of the rate is 200 a second or the limit of two cores, whichever is lower, less 5 % for what a server is: taking
+requests, writing answers, passing them on. The limit is what the engine would have answered without a server in the CPU
+time that other programs left while the server was asked. This generator is one of those programs, for it shares the two
+cores; its time is told. What a query takes of the engine is measured with both cores busy, before and after: alone on
+one of two hyperthreads, an engine is faster than it can be on both.
+
+Growth of memory is that of the processes' own, anonymous memory. Pages that are mapped from the files of the index are
+the system's cache; they are told apart.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import os
 import shutil
@@ -22,52 +29,31 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import product
+from dataclasses import dataclass
+from itertools import islice, product
+from multiprocessing import get_context
 from pathlib import Path
-from urllib.parse import quote
 
 import msgspec
 
 import dowse
 from bench import cache, peers, queries, vectors
+from bench.asking import RATE, Load, ask, cpu_s
 from bench.figures import Figure, percentile, save
 from dowse.config import Config
+from dowse.engine import Engine
 from dowse.models.registry import DEFAULT
 
 CHUNKS, QUICK_CHUNKS = 100_000, 10_000
-RATE = 200.0  # a second; issue 7
-CONNECTIONS = (
-    24  # chosen: they fall to the workers by chance, and with 8 one of the two was left idle a third of the time
-)
+SHARE = 0.95  # of the limit; a server is allowed the rest
 WORKERS = 2
+ALONE_S = 10.0  # that the engine is measured for without a server, before and after
 LONG = 50_000  # questions; issue 7
+FILL = 15_000  # before them; measured: the own memory of a worker grows by 10 MB in its first 5,000
 WARM = 400  # questions before anything is measured: memories fill, maps are read in
 STREAMS = 200
-_TICKS = os.sysconf("SC_CLK_TCK")
-
-
-@dataclass
-class Load:
-    """What a stretch of asking brought."""
-
-    latencies_s: list[float] = field(default_factory=list)
-    errors: int = 0
-    seconds: float = 0.0
-    server_cpu_s: float = 0.0
-    own_cpu_s: float = 0.0
-    free_cpu_s: float = 0.0  # of all cores, that other programs left
-
-    @property
-    def rate(self) -> float:
-        return len(self.latencies_s) / self.seconds
-
-    @property
-    def attainable(self) -> float:
-        """Questions a second that the CPU could have given."""
-        each = (self.server_cpu_s + self.own_cpu_s) / max(len(self.latencies_s), 1)
-        return self.free_cpu_s / self.seconds / each
 
 
 def main() -> None:
@@ -93,10 +79,14 @@ def main() -> None:
 
 def _measured(chunks: int, model: str, seconds: float, many: int) -> Iterator[Figure]:
     index, texts = _index(chunks), _texts()
+    alone_s = min(ALONE_S, seconds)
+    engine = [_on_all_cores(index, model, alone_s)]
     with _server(index, model) as (process, port):
         pids = _family(process.pid)
-        _ask(port, texts, pids, count=WARM)
-        yield from _rate_figures(_ask(port, texts, pids, seconds=seconds))
+        _warm(port, texts, pids)
+        load = ask(port, texts, pids, seconds=seconds)
+        engine.append(_on_all_cores(index, model, alone_s))
+        yield from _rate_figures(load, sum(engine) / len(engine))
         if many:
             yield from _growth_figures(port, pids, texts, many)
         yield Figure("RSS of all server processes", _rss_mb(pids), "MB")
@@ -105,12 +95,14 @@ def _measured(chunks: int, model: str, seconds: float, many: int) -> Iterator[Fi
         yield from _stream_figures(port, _family(process.pid), texts, _Alone(index, model))
 
 
-def _rate_figures(load: Load) -> Iterator[Figure]:
-    limit = min(RATE, load.attainable)
-    # A paced generator misses a beat now and then; one in fifty is not the server's.
-    yield Figure("stage-1 queries a second, two workers", load.rate, "/s", 0.98 * limit)
-    yield Figure("  that the CPU could give, other programs aside", load.attainable, "/s")
-    yield Figure("  CPU of the server a query", 1000 * load.server_cpu_s / len(load.latencies_s), "ms")
+def _rate_figures(load: Load, engine_cpu_s: float) -> Iterator[Figure]:
+    limit, asked = load.limit(engine_cpu_s), len(load.latencies_s)
+    yield Figure("stage-1 queries a second, two workers", load.rate, "/s", SHARE * min(RATE, limit))
+    yield Figure("  that the engine alone would give on the same CPU", limit, "/s")
+    yield Figure("  CPU of the server a query", 1000 * load.server_cpu_s / asked, "ms")
+    yield Figure("  CPU of the engine alone, both cores busy", 1000 * engine_cpu_s, "ms")
+    yield Figure("  CPU of who asks, on the same cores", 1000 * load.own_cpu_s / asked, "ms")
+    yield Figure("  CPU that was left and not used", 100 * (1 - load.server_cpu_s / load.free_cpu_s), "%")
     yield Figure("  errors", load.errors, "", 0, at_most=True)
     p50, p99 = percentile(load.latencies_s, 0.5), percentile(load.latencies_s, 0.99)
     yield Figure("  p50", 1000 * p50, "ms")
@@ -119,21 +111,21 @@ def _rate_figures(load: Load) -> Iterator[Figure]:
 
 
 def _growth_figures(port: int, pids: list[int], texts: Iterator[str], many: int) -> Iterator[Figure]:
-    """From the first fifth on: until then memories fill and the files of the index are mapped, page by page."""
-    first = many // 5
-    _ask(port, texts, pids, count=first, rate=10 * RATE)
+    """After caches, which are bounded, and the allocator's arenas, one a thread, have filled."""
+    ask(port, texts, pids, count=FILL, rate=10 * RATE)
     before, own = _rss_mb(pids), _rss_mb(pids, "RssAnon")
-    _ask(port, texts, pids, count=many - first, rate=10 * RATE)
-    tens = (many - first) / 10_000
-    yield Figure("RSS growth per 10,000 queries, all processes", (_rss_mb(pids) - before) / tens, "MB", 1, at_most=True)
-    yield Figure("  of it their own, not mapped from files", (_rss_mb(pids, "RssAnon") - own) / tens, "MB")
+    ask(port, texts, pids, count=many, rate=10 * RATE)
+    tens = many / 10_000
+    grown = (_rss_mb(pids, "RssAnon") - own) / tens
+    yield Figure("own memory, growth per 10,000 queries, all processes", grown, "MB", 1, at_most=True)
+    yield Figure("  with pages mapped from the index", (_rss_mb(pids) - before) / tens, "MB")
 
 
 def _stream_figures(port: int, pids: list[int], texts: Iterator[str], alone: _Alone) -> Iterator[Figure]:
     """CPU of whole streams, which is above that of the first event, less what the engine takes for the same alone."""
-    _ask(port, texts, pids, count=50, path="/v1/query/stream", connections=1)
+    ask(port, texts, pids, count=50, path="/v1/query/stream", connections=1)
     asked = [next(texts) for _ in range(STREAMS)]
-    load = _ask(port, iter(asked), pids, count=STREAMS, path="/v1/query/stream", connections=1)
+    load = ask(port, iter(asked), pids, count=STREAMS, path="/v1/query/stream", connections=1)
     streamed_ms = 1000 * load.server_cpu_s / STREAMS
     alone_ms = alone.cpu_ms([next(texts) for _ in range(50)], asked)
     yield Figure("SSE stream, CPU of the server", streamed_ms, "ms")
@@ -167,21 +159,45 @@ def _texts() -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Alone:
-    """The engine without a server."""
+    """The engine without a server, opened as a server opens it."""
 
     index: Path
     model: str
 
     def cpu_ms(self, warming: list[str], asked: list[str]) -> float:
         """Of one query."""
-        config = Config.load(Path.cwd(), os.environ, {"embedder": self.model, "threads": "1"})
-        with dowse.open(self.index, read_only=True, create=False, config=config, embedder=self.model) as engine:
+        with self._engine() as engine:
             for text in warming:
                 engine.query(text)
             started = time.process_time()
             for text in asked:
                 engine.query(text)
             return 1000 * (time.process_time() - started) / len(asked)
+
+    def spent(self, seconds: float, skipped: int) -> tuple[int, float]:
+        """Queries, and the CPU seconds that they took."""
+        texts = islice(_texts(), skipped, None)
+        with self._engine() as engine:
+            for text in islice(texts, WARM // 2):
+                engine.query(text)
+            count, ends, started = 0, time.perf_counter() + seconds, time.process_time()
+            while time.perf_counter() < ends:
+                engine.query(next(texts))
+                count += 1
+            return count, time.process_time() - started
+
+    def _engine(self) -> Engine:
+        config = Config.load(Path.cwd(), os.environ, {"embedder": self.model, "threads": "1"})
+        return dowse.open(self.index, read_only=True, create=False, config=config, embedder=self.model, lives_on=True)
+
+
+def _on_all_cores(index: Path, model: str, seconds: float) -> float:
+    """CPU seconds of one query of the engine while every worker's core is busy with such queries."""
+    with ProcessPoolExecutor(WORKERS, get_context("spawn")) as pool:
+        runs = [pool.submit(_Alone(index, model).spent, seconds, 5_000 * (1 + at)) for at in range(WORKERS)]
+        counts, spent = zip(*(run.result() for run in runs), strict=True)
+    engine_cpu_s: float = sum(spent) / sum(counts)
+    return engine_cpu_s
 
 
 @contextmanager
@@ -195,80 +211,30 @@ def _server(index: Path, model: str, workers: int = WORKERS) -> Iterator[tuple[s
     try:
         assert process.stdout is not None
         port = int(json.loads(process.stdout.readline())["url"].rstrip("/").rsplit(":", 1)[1])
-        asyncio.run(_until_ready(port))
+        _until_ready(port)
         yield process, port
     finally:
         process.terminate()
         process.wait(60)
 
 
-async def _until_ready(port: int) -> None:
+def _until_ready(port: int) -> None:
     while True:
         try:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            status = await _exchange(reader, writer, "/readyz")
-            writer.close()
-            if status == 200:
+            if ask(port, iter(["/readyz"]), [], count=1, path=None, connections=1).errors == 0:
                 return
         except OSError:
-            await asyncio.sleep(0.1)
+            time.sleep(0.1)
 
 
-# --- the generator ----------------------------------------------------------------------------------
-
-
-def _ask(
-    port: int,
-    texts: Iterator[str],
-    pids: list[int],
-    *,
-    count: int | None = None,
-    seconds: float | None = None,
-    rate: float = RATE,
-    path: str = "/v1/search",
-    connections: int = CONNECTIONS,
-) -> Load:
-    load = Load()
-    busy, cpu, own = _busy_s(), _cpu_s(pids), time.process_time()
-    began = time.perf_counter()
-    ends = None if seconds is None else began + seconds
-
-    async def ask_all() -> None:
-        beat = iter(range(count)) if count is not None else iter(int, 1)
-        await asyncio.gather(*(one(beat) for _ in range(connections)))
-
-    async def one(beat: Iterator[int]) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        for sent, _ in enumerate(beat):
-            due = began + sent * connections / rate
-            await asyncio.sleep(max(due - time.perf_counter(), 0))
-            if ends is not None and time.perf_counter() >= ends:
-                break
-            started = time.perf_counter()
-            status = await _exchange(reader, writer, f"{path}?q={quote(next(texts))}")
-            load.latencies_s.append(time.perf_counter() - started)
-            load.errors += status != 200
-        writer.close()
-
-    asyncio.run(ask_all())
-    load.seconds = time.perf_counter() - began
-    load.server_cpu_s, load.own_cpu_s = _cpu_s(pids) - cpu, time.process_time() - own
-    others = (_busy_s() - busy) - load.server_cpu_s - load.own_cpu_s
-    load.free_cpu_s = max((os.cpu_count() or 1) * load.seconds - others, load.server_cpu_s + load.own_cpu_s)
-    return load
-
-
-async def _exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, path: str) -> int:
-    """One request over a connection that stays open; the status."""
-    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
-    head = (await reader.readuntil(b"\r\n\r\n")).lower()
-    if b"transfer-encoding: chunked" in head:
-        while (size := int(await reader.readline(), 16)) > 0:
-            await reader.readexactly(size + 2)
-        await reader.readline()
-    else:
-        await reader.readexactly(int(head.split(b"content-length: ")[1].split(b"\r\n")[0]))
-    return int(head.split(b" ", 2)[1])
+def _warm(port: int, texts: Iterator[str], pids: list[int]) -> None:
+    """Until every worker has answered its part of a round: one that starts later gets no connection before it can."""
+    answering = 0
+    while answering < WORKERS:
+        before = [cpu_s([pid]) for pid in pids]
+        ask(port, texts, pids, count=WARM)
+        spent = [cpu_s([pid]) - was for pid, was in zip(pids, before, strict=True)]
+        answering = sum(each > sum(spent) / (2 * WORKERS) for each in spent)
 
 
 # --- processes --------------------------------------------------------------------------------------
@@ -283,22 +249,9 @@ def _family(pid: int) -> list[int]:
     return own
 
 
-def _cpu_s(pids: list[int]) -> float:
-    rows = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
-    return sum(int(row[11]) + int(row[12]) for row in rows) / _TICKS
-
-
 def _rss_mb(pids: list[int], kind: str = "VmRSS") -> float:
     rows = (Path(f"/proc/{pid}/status").read_text().split(f"{kind}:")[1].split()[0] for pid in pids)
     return sum(map(int, rows)) / 1024
-
-
-def _busy_s() -> float:
-    """CPU time of all programs on this machine, since it started; time that a host took away counts as theirs."""
-    user, nice, system, _idle, _iowait, irq, softirq, steal = map(
-        int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
-    )
-    return (user + nice + system + irq + softirq + steal) / _TICKS
 
 
 if __name__ == "__main__":

@@ -48,6 +48,15 @@ def _connect_nearby(self: socket.socket, address: Any) -> None:
 
 
 @pytest.fixture(scope="module")
+def index(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index over what a test module calls FILES, which lie beside it in the folder `shop`."""
+    from serving import indexed
+
+    folder = tmp_path_factory.mktemp(request.module.__name__)
+    return indexed(folder / "index", folder / "shop", request.module.FILES)
+
+
+@pytest.fixture(scope="module")
 def _one_nursery() -> Iterator[Nursery]:
     nursery = Nursery()
     yield nursery

@@ -39,7 +39,7 @@ VENDORS = {
     "evaluate": {"numpy", "msgspec"},
     "serve": {
         *("anyio", "click", "fastapi", "jinja2", "markupsafe", "mcp", "mcp_types", "msgspec", "prometheus_client"),
-        *("rich", "starlette", "uvicorn"),
+        *("rich", "starlette", "uvicorn", "uvloop"),
     },
     "text": {"Stemmer"},
     "config": {"platformdirs"},

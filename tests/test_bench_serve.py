@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))  # bench/ is beside src/, not in the package
 
 from bench import serve
-from bench.serve import Load
+from bench.asking import RATE, Load, ask
 
 from serving import Client, indexed, serving
 
@@ -25,23 +25,29 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         yield client
 
 
-def test_what_the_cpu_could_give_is_the_free_time_by_the_time_of_one_query() -> None:
+def test_the_limit_is_the_cpu_that_was_left_by_what_the_engine_takes() -> None:
     load = Load([0.01] * 100, seconds=10.0, server_cpu_s=0.9, own_cpu_s=0.1, free_cpu_s=15.0)
     assert load.rate == 100 / 10
-    assert load.attainable == pytest.approx((15.0 / 10) / ((0.9 + 0.1) / 100))
+    assert load.limit(0.01) == pytest.approx((15.0 / 10) / 0.01)
 
 
-def test_a_rate_below_what_the_cpu_could_give_fails() -> None:
-    lazy = Load([0.01] * 100, seconds=10.0, server_cpu_s=0.9, own_cpu_s=0.1, free_cpu_s=15.0)
-    busy = Load([0.01] * 2000, seconds=10.0, server_cpu_s=18.0, own_cpu_s=2.0, free_cpu_s=20.0)
-    assert next(serve._rate_figures(lazy)).verdict == "fail"
-    assert next(serve._rate_figures(busy)).verdict == "pass"
+def test_a_rate_below_its_share_of_the_limit_fails() -> None:
+    """The engine alone takes 10 ms: 20 s of CPU are 2,000 queries, in 10 s, of which 95 % are wanted."""
+    engine_s, free_s = 0.01, 20.0
+    for asked, verdict in ((1_890, "fail"), (1_910, "pass")):
+        load = Load([0.01] * asked, seconds=10.0, server_cpu_s=free_s, free_cpu_s=free_s)
+        assert next(serve._rate_figures(load, engine_s)).verdict == verdict
+
+
+def test_no_more_than_the_bar_is_wanted_where_the_cpu_could_give_more() -> None:
+    load = Load([0.01] * 1_950, seconds=10.0, server_cpu_s=5.0, free_cpu_s=20.0)
+    assert next(serve._rate_figures(load, 0.001)).bar == pytest.approx(0.95 * RATE)
 
 
 @pytest.mark.parametrize("path", ["/v1/search", "/v1/query/stream"])
 def test_every_question_is_asked_once_and_answered(client: Client, path: str) -> None:
     texts = (f"retry {n}" for n in count())
-    load = serve._ask(client.port, texts, [os.getpid()], count=20, path=path, connections=3, rate=1000)
+    load = ask(client.port, texts, [os.getpid()], count=20, path=path, connections=3, rate=1000)
     assert len(load.latencies_s) == 20
     assert load.errors == 0
     assert next(texts) == "retry 20"
@@ -49,13 +55,13 @@ def test_every_question_is_asked_once_and_answered(client: Client, path: str) ->
 
 def test_what_is_refused_counts_as_an_error(client: Client) -> None:
     blank = iter([" "] * 4)
-    assert serve._ask(client.port, blank, [os.getpid()], count=4, connections=2, rate=1000).errors == 4
+    assert ask(client.port, blank, [os.getpid()], count=4, connections=2, rate=1000).errors == 4
 
 
 def test_no_more_is_asked_than_the_rate_allows(client: Client) -> None:
     texts = (f"retry {n}" for n in count())
-    load = serve._ask(client.port, texts, [os.getpid()], count=10, connections=2, rate=50)
-    assert load.seconds >= (10 / 2 - 1) * 2 / 50
+    load = ask(client.port, texts, [os.getpid()], count=10, connections=2, rate=50)
+    assert load.seconds >= (10 - 1) / 50
 
 
 def test_questions_differ_for_forty_thousand(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

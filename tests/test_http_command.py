@@ -20,12 +20,6 @@ from serving import WAIT_S, Client, commanded, environment, indexed, run
 FILES = {"a.md": "# Retry\n\nretry payments\n"}
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("command")
-    return indexed(folder / "index", folder / "shop", FILES)
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_well(index: Path, number: signal.Signals) -> None:
     with commanded(index) as (process, client):

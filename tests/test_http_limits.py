@@ -9,17 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import dowse
 from dowse.models.embed_hash import HashEmbedder
 from dowse.ports import Matrix
 from dowse.serve.backend import Backend
-from dowse.serve.http_options import Limits
-from dowse.serve.server import LONGEST_HEADERS_BYTES
+from dowse.serve.http_options import LONGEST_HEADERS_BYTES, Limits
 from dowse.serve.wire import Object
 from dowse.types import QueryRequest, Role
-from serving import WAIT_S, Answer, Client, indexed, serving
+from serving import WAIT_S, Answer, Client, serving
 
 FILES = {"a.md": "# Retry\n\nretry payments\n", "b.md": "# Login\n\nlogin of users\n"}
 
@@ -45,12 +42,6 @@ class GatedEmbedder:
             self.waiting.release()
             assert self.gate.wait(WAIT_S)
         return self._inner.embed(texts, role=role)
-
-
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("limits")
-    return indexed(folder / "index", folder / "shop", FILES)
 
 
 @contextmanager

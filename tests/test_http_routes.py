@@ -24,16 +24,6 @@ QUESTION = "retry payment"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("http")
-
-
-@pytest.fixture(scope="module")
-def index(folder: Path) -> Path:
-    return indexed(folder / "index", folder / "shop", FILES)
-
-
-@pytest.fixture(scope="module")
 def client(index: Path) -> Iterator[Client]:
     with serving(index) as client:
         yield client
@@ -150,15 +140,16 @@ def test_lines_that_do_not_exist_are_told(client: Client, start: object, end: in
     assert client.get("/v1/files/shop/app/pay.py", {"start": start, "end": end}).status == status
 
 
-def test_sources_and_status_keep_this_machine_to_themselves(client: Client, index: Path, folder: Path) -> None:
+def test_sources_and_status_keep_this_machine_to_themselves(client: Client, index: Path) -> None:
     status = client.get("/v1/status").json
     assert status["documents"] == len(FILES)
     assert [source["name"] for source in client.get("/v1/sources").json["sources"]] == ["shop"]
     for path in ("/v1/status", "/v1/sources", "/v1/search?q=retry", "/v1/files/shop/app/pay.py"):
-        assert str(folder).encode() not in client.get(path).body
+        assert str(index.parent).encode() not in client.get(path).body
     with serving(index, access=Access(absolute_paths=True)) as other:
         assert other.get("/v1/status").json["path"] == str(index)
-        assert other.get("/v1/files/shop/app/pay.py").json["absolute_path"] == str(folder / "shop" / "app" / "pay.py")
+        lies_at = index.parent / "shop" / "app" / "pay.py"
+        assert other.get("/v1/files/shop/app/pay.py").json["absolute_path"] == str(lies_at)
 
 
 def test_services_are_listed_and_a_missing_one_is_told(client: Client) -> None:

@@ -1,6 +1,7 @@
 """The OpenAPI document is true: requests drawn from it, fitting and not, get answers that it foresees."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from dowse.serve.backend import Access
-from serving import Client, indexed, serving
+from serving import Client, serving
 
 FILES = {"a.md": "# Retry\n\nretry payments\n", "b.py": "def charge(card):\n    return post(card)\n"}
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -23,9 +24,8 @@ EXAMPLES = 12  # of each operation
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    folder = tmp_path_factory.mktemp("schema")
-    with serving(indexed(folder / "index", folder / "shop", FILES), access=Access(write=True)) as client:
+def client(index: Path) -> Iterator[Client]:
+    with serving(index, access=Access(write=True)) as client:
         yield client
 
 

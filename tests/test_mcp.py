@@ -344,6 +344,15 @@ def test_a_definition_is_found_by_its_name_whatever_the_case(company: Path) -> N
         assert "notes" not in result.structured_content
 
 
+def test_a_definition_that_shares_its_chunk_is_told_with_its_own_kind_and_lines(tmp_path: Path) -> None:
+    place = small(tmp_path, **{"store.py": "class Small:\n    x = 1\n\n\ndef later():\n    return 2\n"})
+    first, second = (
+        call(place, "find_symbol", name=name).structured_content["symbols"][0] for name in ("Small", "later")
+    )
+    assert first["id"] == second["id"]
+    assert [(each["kind"], each["start_line"]) for each in (first, second)] == [("class", 1), ("function", 4 + 1)]
+
+
 def test_a_definition_comes_with_its_text_when_that_is_wanted(company: Path) -> None:
     result = call(company, "find_symbol", name="ChargeCard", include_body=True)
     text = next(chunk.text for chunk in CODE if chunk.symbol_name == "ChargeCard")

@@ -105,7 +105,7 @@ def test_a_hub_id_is_fetched_once_and_then_needs_no_hub(tmp_path: Path) -> None:
     assert first.startswith("org/bge-tiny+")
     assert first.endswith(f"(1, {HIDDEN})")
     assert not any("pytorch_model.bin" in path for path in asked)
-    assert sorted(path.name for path in models.iterdir()) == ["org--bge-tiny"]
+    assert sorted(path.name for path in models.iterdir()) == ["org--bge-tiny", "prepared"]
     assert (models / "org--bge-tiny" / "1_Pooling" / "config.json").is_file()
     again = opened("org/bge-tiny", models, endpoint, home=tmp_path / "home", fetch=False)
     assert again == first

@@ -49,16 +49,6 @@ PAGES = ("/", f"/?q={QUESTION.replace(' ', '+')}", "/documents/shop/app/pay.py",
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("page")
-
-
-@pytest.fixture(scope="module")
-def index(folder: Path) -> Path:
-    return indexed(folder / "index", folder / "shop", FILES)
-
-
-@pytest.fixture(scope="module")
 def client(index: Path) -> Iterator[Client]:
     with serving(index) as client:
         yield client
@@ -433,11 +423,11 @@ def test_a_broken_index_is_told_on_the_page_and_by_the_api_without_its_place(tmp
 # --- editors, writing -------------------------------------------------------------------------------
 
 
-def test_an_editor_is_linked_only_where_places_may_be_told(client: Client, index: Path, folder: Path) -> None:
+def test_an_editor_is_linked_only_where_places_may_be_told(client: Client, index: Path) -> None:
     assert "vscode:" not in client.get("/", {"q": QUESTION}).body.decode()
     with serving(index, access=Access(absolute_paths=True)) as telling:
         shown = telling.get("/", {"q": QUESTION, "language_filter": "python"}).body.decode()
-    assert f'href="vscode://file{folder}/shop/app/pay.py:' in shown
+    assert f'href="vscode://file{index.parent}/shop/app/pay.py:' in shown
 
 
 def test_a_path_is_quoted_in_an_editors_link() -> None:

@@ -47,12 +47,6 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("browser")
-    return indexed(folder / "index", folder / "shop", FILES)
-
-
-@pytest.fixture(scope="module")
 def client(index: Path) -> Iterator[Client]:
     with serving(index, access=Access(write=True)) as client:
         yield client

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dowse.persist.embedded import EmbeddedStore
     from dowse.ports import LLM, Embedder, Reporter, Reranker, StoreStats
     from dowse.query.assemble import Parts
+    from dowse.query.profiles import Profile
 
 
 class Collaborators:
@@ -101,14 +102,23 @@ class Collaborators:
         """What all queries share, without the cross-encoder: that is opened when a query first needs it."""
         from dowse.query.assemble import Parts
         from dowse.query.cache import Caches
-        from dowse.query.own_profiles import with_own
 
         return Parts(
             llm=self._llm,
-            profiles=with_own(self._config.profiles),
+            profiles=self._profiles,
             caches=Caches(),
             documents=self._store.documents,
         )
+
+    @property
+    def _profiles(self) -> tuple[Profile, ...]:
+        from dowse.query.profiles import PROFILES
+
+        if not self._config.profiles:
+            return PROFILES  # most have none of their own, and need not load what reads them
+        from dowse.query.own_profiles import with_own
+
+        return with_own(self._config.profiles)
 
     def parts_for(self, request: QueryRequest) -> Parts:
         """With the cross-encoder, if this request can use one."""

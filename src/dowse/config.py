@@ -106,10 +106,11 @@ def setting(name: str) -> Setting:
 
 def user_file(env: Mapping[str, str]) -> Path:
     """The user's config.toml, whether it exists or not."""
+    if named := env.get(USER_FILE_VARIABLE):
+        return Path(named).expanduser()
     import platformdirs
 
-    named = env.get(USER_FILE_VARIABLE)
-    return Path(named).expanduser() if named else platformdirs.user_config_path("dowse") / "config.toml"
+    return platformdirs.user_config_path("dowse") / "config.toml"
 
 
 def project_file(start: Path) -> Path | None:

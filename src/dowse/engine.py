@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Self
 from dowse.collaborators import Collaborators
 from dowse.config import Config
 from dowse.errors import ModelUnavailableError, NotFoundError
-from dowse.ports import Embedder, Reporter
-from dowse.reports import Check, IndexReport, Status
 from dowse.tracing import tracing
 from dowse.types import Chunk, DocumentInfo, QueryRequest, QueryResult, ScoredChunk, Source
 
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from dowse.ingest.sources import Asked
     from dowse.persist.snapshot import Snapshot
     from dowse.persist.writer import EmbeddedWriter
-    from dowse.ports import StoreReader
+    from dowse.ports import Embedder, Reporter, StoreReader
     from dowse.query.context import Context
     from dowse.query.outline import Outline
     from dowse.query.pipeline import Prepared
@@ -39,6 +37,7 @@ if TYPE_CHECKING:
     from dowse.query.survey import Survey
     from dowse.query.symbols import Symbol
     from dowse.query.whynot import WhyNot
+    from dowse.reports import Check, IndexReport, Status
 
 WAIT_S = 24 * 3600.0  # "wait for the other writer" is not "for ever"
 CONTEXT_TOKENS = 4000  # chosen: a few passages for a small model, and cheap for a large one
@@ -224,6 +223,7 @@ class Engine:
     def embed(self, report: Reporter | None = None) -> IndexReport:
         """Work off the backlog of chunks that have no vector yet."""
         from dowse.ingest.embed import embed_backlog
+        from dowse.reports import IndexReport
 
         embedder = self._beside.index_embedder(report)
         if embedder is None:
@@ -236,6 +236,7 @@ class Engine:
     def reembed(self, embedder: str | Embedder, report: Reporter | None = None) -> IndexReport:
         """Change to another model. The old vectors serve until the new ones are complete."""
         from dowse.ingest.embed import embed_backlog
+        from dowse.reports import IndexReport
 
         chosen = self._beside.other_embedder(embedder, report)
         with self._writer() as writer:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dowse.errors import BadRequestError, ModelUnavailableError, NotFoundError
-from dowse.models import fetch, registry
-from dowse.models.fetch_hub import download_files
+from dowse.models import registry
 from dowse.models.recipe import OPTIONAL_FILES, Recipe, folder_recipe
 from dowse.models.weights import PACK_SUFFIX, REQUIRED_FILES
 from dowse.ports import Progress
@@ -46,14 +44,17 @@ def open_embedder(
         return _open_http(spec, api_key or os.environ.get(KEY_VARIABLE))
     path, recipe = _local(spec, models_folder, progress, allow_fetch=allow_fetch)
     from dowse.models.embed_onnx import OnnxEmbedder
+    from dowse.models.prepared import FOLDER
 
-    return OnnxEmbedder(path, recipe, threads=threads)
+    return OnnxEmbedder(path, recipe, threads=threads, keep=models_folder / FOLDER)
 
 
 def pull(name: str, models_folder: Path, *, folders: tuple[Path, ...] = (), progress: Reporter | None = None) -> Path:
     """Where the model is, fetched if need be: a registry name (from `folders` first), or a hub id."""
     if registry.find(name) is None and _HUB_ID.fullmatch(name):
         return _pull_hub(name, models_folder, progress)
+    from dowse.models import fetch
+
     return fetch.pull(name, models_folder, folders=folders, progress=progress)
 
 
@@ -61,7 +62,11 @@ def _local(spec: str, models_folder: Path, progress: Reporter | None, *, allow_f
     """Where the files are, and how to use them."""
     entry = registry.find(spec)
     if entry is not None:
-        found = pull(spec, models_folder, progress=progress) if allow_fetch else fetch.path(spec, models_folder)
+        found = registry.locate(entry, models_folder)
+        if found is None:
+            from dowse.models import fetch
+
+            found = pull(spec, models_folder, progress=progress) if allow_fetch else fetch.path(spec, models_folder)
         return found, entry.recipe
     folder = Path(spec).expanduser()
     if folder.is_dir() or folder.suffix == PACK_SUFFIX:
@@ -98,6 +103,10 @@ def _hub_folder(hub_id: str, models_folder: Path) -> Path:
 
 
 def _pull_hub(hub_id: str, models_folder: Path, progress: Reporter | None) -> Path:
+    import tempfile
+
+    from dowse.models.fetch_hub import download_files
+
     target = _hub_folder(hub_id, models_folder)
     if target.is_dir():
         return target

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from dowse.errors import ModelUnavailableError
 from dowse.models.check import plain, unit_rows
 from dowse.models.encoder import Encoder
+from dowse.models.prepared import prepared
 from dowse.models.recipe import Recipe
+from dowse.models.tokens import Tokens
 from dowse.models.weights import open_weights
 from dowse.types import Role
 
@@ -28,25 +30,26 @@ _CHARACTERS_PER_TOKEN = 32
 class OnnxEmbedder:
     """Satisfies `dowse.ports.Embedder`. `threads` texts of one call run side by side; calls may, too."""
 
-    def __init__(self, path: Path, recipe: Recipe, *, threads: int = 1, exact: bool = False) -> None:
-        """`exact` computes in fp32 instead of int8: slower, for comparison."""
-        from tokenizers import Tokenizer
-
+    def __init__(
+        self, path: Path, recipe: Recipe, *, threads: int = 1, exact: bool = False, keep: Path | None = None
+    ) -> None:
+        """`exact` computes in fp32 instead of int8: slower, for comparison. `keep` is a folder where what is made of
+        the weights may lie until the next time."""
         weights = open_weights(path)
         self._recipe = recipe
         self._threads = max(1, threads)
         self._dimension = weights.shape.hidden
         # int8 was checked on BERT-like models; rotary ones run in fp32 until it is checked on real weights of theirs.
-        self._encoder = Encoder(weights, recipe.pooling, exact=exact or weights.shape.rotary is not None)
+        exact = exact or weights.shape.rotary is not None
         try:
-            self._tokenizer = Tokenizer.from_buffer(weights.tokenizer_json)
+            made = prepared(weights, recipe.pooling, exact=exact, folder=keep)
+            self._encoder = Encoder(weights, made)
+            self._tokens = min(recipe.max_tokens, self._encoder.longest)
+            self._tokenizer = Tokens(weights.tokenizer_json, self._tokens, made.pairs)
         except ValueError as err:
             raise ModelUnavailableError(
                 f"tokenizer of model {recipe.model!r} in {path} cannot be read ({err}); run `dowse models pull`"
             ) from err
-        self._tokens = min(recipe.max_tokens, self._encoder.longest)
-        self._tokenizer.no_padding()
-        self._tokenizer.enable_truncation(self._tokens)
 
     @property
     def model(self) -> str:
@@ -70,5 +73,5 @@ class OnnxEmbedder:
         return unit_rows(matrix, rows=len(prefixed), dimension=self._dimension, model=self.model)
 
     def _vector(self, text: str) -> NDArray[np.float32]:
-        ids = self._tokenizer.encode(plain(text[: self._tokens * _CHARACTERS_PER_TOKEN])).ids
+        ids = self._tokenizer.ids(plain(text[: self._tokens * _CHARACTERS_PER_TOKEN]))
         return self._encoder.run(ids or [0])  # a tokenizer without special tokens has none for an empty text

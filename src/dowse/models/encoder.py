@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dowse.models.graph import Pooling, encoder_graph, pair_graph
+from dowse.models.graph import pair_graph
 from dowse.models.quantise import graph_tensors
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from dowse.models.prepared import Prepared
     from dowse.models.weights import FolderWeights, Weights
 
 _LOG_ERRORS_ONLY = 3  # onnxruntime's severity
@@ -25,11 +26,10 @@ class Encoder:
     texts a second where two session threads give 76.
     """
 
-    def __init__(self, weights: Weights, pooling: Pooling, *, exact: bool = False) -> None:
+    def __init__(self, weights: Weights, made: Prepared) -> None:
         self._weights = weights
         self._offsets = weights.offsets()
-        graph = encoder_graph(weights.shape, pooling, exact=exact)
-        self._session = Session(graph, graph_tensors(weights, exact=exact))
+        self._session = Session(made.graph, made.tensors)
 
     @property
     def longest(self) -> int:
@@ -75,7 +75,7 @@ class PairEncoder:
 class Session:
     """One onnxruntime session and the tensors it reads: onnxruntime does not copy them, so they live as long."""
 
-    def __init__(self, graph: bytes, tensors: dict[str, NDArray[Any]]) -> None:
+    def __init__(self, graph: bytes, tensors: Mapping[str, NDArray[Any]]) -> None:
         import onnxruntime as ort
 
         ort.disable_telemetry_events()

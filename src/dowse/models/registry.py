@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
 from dowse.errors import NotFoundError
 from dowse.models.graph import Pooling
@@ -102,7 +102,16 @@ def get(name: str) -> ModelEntry:
     return entry
 
 
+def locate(entry: ModelEntry, models_folder: Path) -> Path | None:
+    """The folder of a model that is on this machine, complete; hashes were checked when it came."""
+    folder = models_folder / entry.folder
+    complete = all(_size(folder / file.name) == file.size_bytes for file in entry.files)
+    return folder if complete else None
+
+
 def unknown(name: str) -> NotFoundError:
+    import difflib
+
     known = [entry.name for entry in ENTRIES]
     by_lower = {each.lower(): each for each in [*known, "none", "hash"]}
     near = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.4)
@@ -111,3 +120,10 @@ def unknown(name: str) -> NotFoundError:
         f"no model {name!r}; {guess}known names: {', '.join(known)}; or give a folder, a hub id (org/name), "
         "an address (https://host/v1#model), or 'none'. See `dowse models list`"
     )
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None

@@ -36,6 +36,11 @@ class Weights(Protocol):
     @property
     def tokenizer_json(self) -> bytes: ...
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """All that it was read from."""
+        ...
+
     def parameter(self, layer: int, name: str, part: str) -> Floats:
         """`name` is one of graph.LINEAR or graph.NORMS, `part` is "weight", or "bias" where the shape has one."""
         ...
@@ -79,6 +84,7 @@ class FolderWeights:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self.files = tuple(folder / name for name in REQUIRED_FILES)
         self._architecture = architecture(json.loads((folder / "config.json").read_bytes()), folder)
         self.shape = self._architecture.shape
         self._tensors = {
@@ -173,6 +179,7 @@ class PackWeights:
     def __init__(self, path: Path) -> None:
         import numpy as np
 
+        self.files = (path,)
         raw = np.memmap(path, np.uint8, "r")
         if bytes(raw[:8]) != _PACK_MAGIC:
             raise ValueError("it does not begin like a pack")

@@ -257,6 +257,8 @@ def _ranks(own: Ids, scores: Values, ids: Ids) -> Ranks:
     if falling.all() and not np.isnan(given[:1]).any():  # as an exact leg gives them: a sort would change nothing
         ranks[places] = np.arange(1, len(own) + 1)
         return ranks
-    rows = np.unique(places[~np.isnan(given)])  # a chunk named twice has one place
+    brought = np.zeros(len(ids), np.bool_)
+    brought[places] = ~np.isnan(given)  # a chunk named twice has one place
+    rows = np.flatnonzero(brought)
     ranks[rows[order(scores[rows], ids[rows])]] = np.arange(1, len(rows) + 1)
     return ranks

@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 import dowse
 from dowse.serve import wire
 from dowse.serve.backend import Backend
+from dowse.serve.http_direct import Direct, straight
 from dowse.serve.http_face import JSON, Face, Stopping, documented
 from dowse.serve.http_guard import Guard
 from dowse.serve.http_lookup import lookup_routes
@@ -40,7 +41,8 @@ def create_app(backend: Backend, options: ServerOptions, stopping: Stopping | No
     metrics = Metrics(backend, face.room)
     agents = _mcp(face)
     app = api(face, metrics, agents)
-    return Guard(Measured(_Agents(app, agents), metrics), options)
+    direct = Direct(_Agents(app, agents), straight(query_routes(face)), backend)
+    return Guard(Measured(direct, metrics), options)
 
 
 def api(face: Face, metrics: Metrics, agents: Starlette | None = None) -> FastAPI:

@@ -36,6 +36,7 @@ HEADERS = (
     ("cross-origin-opener-policy", "same-origin"),
     ("cache-control", "no-store"),
 )
+_HEADERS = tuple((name.encode(), value.encode()) for name, value in HEADERS)  # as ASGI has them
 _PREFLIGHT = (
     ("access-control-allow-methods", "GET, POST"),
     ("access-control-allow-headers", "authorization, content-type"),
@@ -60,10 +61,10 @@ class Guard:
 
         async def careful(message: Message) -> None:
             if message["type"] == "http.response.start":
-                found = MutableHeaders(scope=message)
-                for name, value in HEADERS:
-                    found.setdefault(name, value)
+                given = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(each for each in _HEADERS if each[0] not in given)]
                 if allowed is not None:
+                    found = MutableHeaders(scope=message)
                     found["access-control-allow-origin"] = allowed
                     found["cross-origin-resource-policy"] = "cross-origin"
                     found.add_vary_header("Origin")

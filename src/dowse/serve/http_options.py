@@ -13,6 +13,7 @@ from dowse.serve.jobs import TOKEN_VARIABLE
 
 SHORTEST_TOKEN = 16  # characters; chosen: what people make up themselves is shorter
 PORT = 8765
+LONGEST_HEADERS_BYTES = 32 * 1024  # chosen; a question in a URL fits
 EDITOR = "vscode://file{path}:{line}"
 _BROWSERS_OWN = ("about", "blob", "data", "file", "ftp", "http", "https", "javascript", "vbscript", "view-source")
 _MAKE_ONE = "python3 -c 'import secrets; print(secrets.token_urlsafe(32))' > token && chmod 600 token"

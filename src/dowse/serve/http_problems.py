@@ -51,15 +51,23 @@ def refusal(error: RefusedError) -> Response:
     return found
 
 
+def answer_to(error: DowseError, backend: Backend) -> Response:
+    again = isinstance(error, UnavailableError) and wire.outcome(error).http_status == HTTPStatus.SERVICE_UNAVAILABLE
+    return problem(backend.error(error), retry_after_s=RETRY_AFTER_S if again else None)
+
+
+def answer_to_bug() -> Response:
+    """Whoever sends it raises the error again, so that the server's log has all of it and the client nothing."""
+    detail = "this is a bug in Dowse; the server's log says more"
+    return problem(_plain(HTTPStatus.INTERNAL_SERVER_ERROR, detail))
+
+
 def add_handlers(app: FastAPI, backend: Backend) -> None:
     """The outermost handlers of this face: every way a request can fail becomes a problem."""
 
     @app.exception_handler(DowseError)
     async def _ours(_request: Request, error: DowseError) -> Response:
-        again = (
-            isinstance(error, UnavailableError) and wire.outcome(error).http_status == HTTPStatus.SERVICE_UNAVAILABLE
-        )
-        return problem(backend.error(error), retry_after_s=RETRY_AFTER_S if again else None)
+        return answer_to(error, backend)
 
     @app.exception_handler(RefusedError)
     async def _refused(_request: Request, error: RefusedError) -> Response:
@@ -82,9 +90,7 @@ def add_handlers(app: FastAPI, backend: Backend) -> None:
 
     @app.exception_handler(Exception)
     async def _bug(_request: Request, _error: Exception) -> Response:
-        # Raised again behind this answer, so that the server's log has all of it and the client nothing.
-        detail = "this is a bug in Dowse; the server's log says more"
-        return problem(_plain(HTTPStatus.INTERNAL_SERVER_ERROR, detail))
+        return answer_to_bug()
 
 
 def _plain(status: HTTPStatus, detail: str) -> wire.Object:

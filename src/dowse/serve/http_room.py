@@ -40,16 +40,13 @@ class Room:
         """One call of a request that has its place already."""
         future = self._threads.submit(work)
         stay.working = future
-        waiting = asyncio.wrap_future(future)
         try:
-            return await asyncio.wait_for(asyncio.shield(waiting), self.limits.request_s)
+            async with asyncio.timeout(self.limits.request_s):
+                # When nobody waits for it any more, work that has not begun is cancelled with this, and work under way
+                # goes on to its end; what it says, even an error, goes nowhere.
+                return await asyncio.wrap_future(future)
         except TimeoutError as err:
             raise DeadlineError(f"no answer after {self.limits.request_s:g} s; ask for less, or try again") from err
-        finally:
-            if not waiting.done():
-                # Nobody waits for it any more; what it says, even an error, goes nowhere.
-                waiting.add_done_callback(lambda late: late.cancelled() or late.exception())
-                future.cancel()
 
     async def each(self, client: str, make: Callable[[], Iterator[T]]) -> AsyncIterator[T]:
         """What an iterator yields. When nobody takes it any more, the iterator is closed and its work ends."""

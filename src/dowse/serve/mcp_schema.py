@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, Field, fields
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -30,7 +30,7 @@ def output_schema(kind: type[Any]) -> wire.Object:
 
 def arguments(tool: str, kind: type[T], given: Mapping[str, Any]) -> T:
     """The call as a value, or an error that says which argument to change and how. Null counts as not given."""
-    known = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+    known = [each.name for each in ordered(kind)]
     for name in given:
         if name not in known:
             near = get_close_matches(name, known, n=1)
@@ -48,10 +48,16 @@ def plain(answer: object) -> wire.Object:
     return row
 
 
+def ordered(kind: Any) -> list[Field[Any]]:
+    """The fields of a dataclass as a reader wants them: its own, then those that all of its kind have."""
+    return sorted(fields(kind), key=lambda each: each.kw_only is True)
+
+
 def _schema(kind: type[Any]) -> wire.Object:
     whole = msgspec.json.schema(kind)
     parts = whole.get("$defs", {})
     root = dict(parts.pop(whole["$ref"].removeprefix(_ROOT)))  # the protocol wants an object at the root
+    root["properties"] = {each.name: root["properties"][each.name] for each in ordered(kind)}
     if parts:
         root["$defs"] = parts
     schema: wire.Object = _untitled(root)
@@ -87,7 +93,7 @@ def _without_defaults(value: Any) -> Any:
         return [_without_defaults(each) for each in value]
     if not hasattr(value, "__dataclass_fields__"):
         return value
-    pairs = [(each, getattr(value, each.name)) for each in fields(value)]
+    pairs = [(each, getattr(value, each.name)) for each in ordered(value)]
     return {
         each.name: _without_defaults(found) for each, found in pairs if each.default is MISSING or found != each.default
     }

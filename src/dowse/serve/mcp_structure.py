@@ -36,7 +36,9 @@ def find_symbol(backend: Backend, asked: takes.FindSymbol) -> answers.SymbolsAns
 
     page = paging.page(bearing or list(found), lambda row: row.chunk.id, symbol, faces)
     near = f"nothing is called {told_line(asked.name)!r}; these come near"
-    return answers.SymbolsAnswer(page.items, () if bearing else (near,), page.truncated, page.cursor)
+    return answers.SymbolsAnswer(
+        page.items, notes=() if bearing else (near,), truncated=page.truncated, cursor=page.cursor
+    )
 
 
 def outline(backend: Backend, asked: takes.Outline) -> answers.OutlineAnswer:
@@ -53,7 +55,9 @@ def outline(backend: Backend, asked: takes.Outline) -> answers.OutlineAnswer:
         rows = list(_folders(found, naming, asked.depth))
         note = f"{len(found):,} files, so only folders are shown; ask for one of them, or a file, to see inside"
     page = paging_of("outline", asked).page(rows, lambda row: f"{row.source}/{row.path}/{row.name}", _same, faces)
-    return answers.OutlineAnswer(page.items, (note,) if note else (), page.truncated, page.cursor)
+    return answers.OutlineAnswer(
+        page.items, notes=(note,) if note else (), truncated=page.truncated, cursor=page.cursor
+    )
 
 
 def related(backend: Backend, asked: takes.Related) -> answers.RelatedAnswer:
@@ -68,7 +72,13 @@ def related(backend: Backend, asked: takes.Related) -> answers.RelatedAnswer:
     page = paging_of("related", asked).page(found.neighbours, key, neighbour, faces)
     alone = f"no {asked.relation or 'edge'} leads from here or to here; search for its name instead"
     of = tuple(_where(each, naming) for each in found.chunks[:_OF])
-    return answers.RelatedAnswer(of, page.items, () if found.neighbours else (alone,), page.truncated, page.cursor)
+    return answers.RelatedAnswer(
+        of,
+        page.items,
+        notes=() if found.neighbours else (alone,),
+        truncated=page.truncated,
+        cursor=page.cursor,
+    )
 
 
 # --- inside -----------------------------------------------------------------------------------------
@@ -80,10 +90,10 @@ def _symbol(row: Symbol, naming: Naming, room_tokens: int) -> answers.Symbol:
         name=told_line(row.name),
         path=told_path(chunk.file_path or chunk.source_uri),
         id=chunk.id,
-        kind=told_line(chunk.symbol_kind),
-        start_line=chunk.start_line,
-        end_line=chunk.end_line,
-        signature=told_line(chunk.signature),
+        kind=told_line(row.kind),
+        start_line=row.start_line,
+        end_line=row.end_line,
+        signature=told_line(row.signature),
         summary=told_line(chunk.summary),
         source=naming.source(chunk.document_source),
         text=shortened(told(chunk.text), room_tokens) if room_tokens else "",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import os
 import signal
@@ -11,28 +12,28 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context
-from multiprocessing.process import BaseProcess
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import sleep
 from types import FrameType
+from typing import Any, Literal
 
 import uvicorn
 
 from dowse.config import Config
-from dowse.errors import BadRequestError, UnavailableError
+from dowse.errors import BadRequestError
 from dowse.serve.backend import Backend
 from dowse.serve.http import create_app
 from dowse.serve.http_face import Stopping
 from dowse.serve.http_metrics import SHARED_FOLDER
-from dowse.serve.http_options import ServerOptions
+from dowse.serve.http_options import LONGEST_HEADERS_BYTES, ServerOptions
+from dowse.serve.workers import Crew, take_connections
 from dowse.tracing import LOGGER
 
-LONGEST_HEADERS_BYTES = 32 * 1024  # chosen; a question in a URL fits
 KEEP_ALIVE_S = 15
-_WATCH_S = 0.2
-_REPLACED = 20  # workers that may die before it is clear that none will live; chosen
+_M_ARENA_MAX = -8  # of malloc.h
+_MORE_S = 5.0  # for a worker to end, besides what its requests may take
 
 
 @dataclass(frozen=True)
@@ -74,9 +75,33 @@ def serve(service: Service, listening: socket.socket, ready: Callable[[], None] 
 
 def _serve_here(service: Service, listening: socket.socket, ready: Callable[[], None]) -> None:
     _log(verbose=service.verbose)
+    _run(server_for(service), listening, ready)
+
+
+def _share_memory() -> None:
+    """Threads take memory from two arenas instead of one each: in an arena of its own, what a thread gives back lies
+    idle until that thread needs it again. Measured after 10,000 queries: 144 MB instead of 150. Only glibc has
+    arenas.
+    """
+    limit = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if limit is not None:
+        limit(_M_ARENA_MAX, 2)
+
+
+def _run(server: uvicorn.Server, listening: socket.socket | None, ready: Callable[[], None]) -> None:
+    _share_memory()
     # uvicorn raises a signal once more when it has ended well; then it shall mean nothing.
-    with _handling(lambda _number, _frame: None):
-        asyncio.run(until_stopped(server_for(service), listening, ready))
+    with _handling(lambda _number, _frame: None), asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(until_stopped(server, listening, ready))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
+    """uvloop where it is installed: less CPU for what the loop does about a request."""
+    if find_spec("uvloop") is None:
+        return asyncio.new_event_loop
+    from uvloop import new_event_loop
+
+    return new_event_loop
 
 
 def server_for(service: Service, backend: Backend | None = None) -> uvicorn.Server:
@@ -88,8 +113,9 @@ def server_for(service: Service, backend: Backend | None = None) -> uvicorn.Serv
     return server
 
 
-async def until_stopped(server: uvicorn.Server, listening: socket.socket, ready: Callable[[], None]) -> None:
-    task = asyncio.create_task(server.serve(sockets=[listening]))
+async def until_stopped(server: uvicorn.Server, listening: socket.socket | None, ready: Callable[[], None]) -> None:
+    """`ready` is called in the loop, when connections can be taken. Without a socket, it says where they come from."""
+    task = asyncio.create_task(server.serve(sockets=[] if listening is None else [listening]))
     while not server.started and not task.done():
         await asyncio.sleep(0.01)
     if server.started:
@@ -101,7 +127,7 @@ def _settings(service: Service, app: object) -> uvicorn.Config:
     limits = service.options.limits
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
-        http="h11",  # the other one takes headers without end
+        http=_protocol(),
         log_config=None,
         access_log=service.verbose,
         server_header=False,
@@ -112,6 +138,14 @@ def _settings(service: Service, app: object) -> uvicorn.Config:
         lifespan="on",
         ws="none",
     )
+
+
+def _protocol() -> type[asyncio.Protocol] | Literal["h11"]:
+    if find_spec("httptools") is None:
+        return "h11"
+    from dowse.serve.http_protocol import Bounded
+
+    return Bounded
 
 
 def _log(*, verbose: bool) -> None:
@@ -126,35 +160,37 @@ def _log(*, verbose: bool) -> None:
 
 
 def _serve_with_workers(service: Service, listening: socket.socket, ready: Callable[[], None]) -> None:
-    """Every worker takes requests from the same socket. One that dies is replaced; a signal ends them all well."""
-    context, wanted = get_context("spawn"), service.options.limits.workers
-    stop, spare = False, wanted + _REPLACED
+    """Connections are handed to workers in turn. One that dies is replaced; a signal ends them all well."""
+    stop = False
 
     def ask_to_stop(_number: int, _frame: FrameType | None) -> None:
         nonlocal stop
         stop = True
 
+    limits = service.options.limits
+    crew = Crew(limits.workers, partial(_work, service), listening)
     with _shared_metrics(), _handling(ask_to_stop):
-        workers: list[BaseProcess] = []
-        while not stop and spare >= 0:
-            workers = [each for each in workers if each.is_alive()]
-            while len(workers) < wanted and spare >= 0:
-                spare -= 1
-                workers.append(context.Process(target=_work, args=(service, listening), daemon=True))
-                workers[-1].start()
-                if spare == _REPLACED:
-                    ready()
-            sleep(_WATCH_S)
-        for each in workers:
-            each.terminate()
-        for each in workers:
-            each.join(service.options.limits.shutdown_s + 5.0)
-    if not stop:
-        raise UnavailableError("worker processes end as soon as they begin; the lines above say why")
+        try:
+            crew.run(lambda: stop, ready)
+        finally:
+            crew.end(limits.shutdown_s + _MORE_S)
 
 
-def _work(service: Service, listening: socket.socket) -> None:
-    _serve_here(service, listening, lambda: None)
+def _work(service: Service, channel: socket.socket) -> None:
+    _log(verbose=service.verbose)
+    server = server_for(service)
+
+    def protocol() -> asyncio.Protocol:
+        kind: Any = server.config.http_protocol_class
+        made: asyncio.Protocol = kind(
+            config=server.config, server_state=server.server_state, app_state=server.lifespan.state
+        )
+        return made
+
+    def stop() -> None:
+        server.should_exit = True
+
+    _run(server, None, lambda: take_connections(channel, protocol, gone=stop))
 
 
 @contextmanager
