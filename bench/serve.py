@@ -9,11 +9,11 @@ A real `dowse serve` with two worker processes, asked over loopback by a generat
 connections busy, but asks no more often than the bar wants. Every question is another one, so that no vector comes out
 of a cache.
 
-The bar of the rate is 200 a second or the limit of two cores, whichever is lower, less 5 % for what a server is: taking
-requests, writing answers, passing them on. The limit is what the engine would have answered without a server in the CPU
-time that other programs left while the server was asked. This generator is one of those programs, for it shares the two
-cores; its time is told. What a query takes of the engine is measured with both cores busy, before and after: alone on
-one of two hyperthreads, an engine is faster than it can be on both.
+The bar of the rate is 200 a second or the CPU limit of two cores, whichever is lower: a server that is asked for more
+than it can give must leave no core idle, but for 5 %. What the engine would have answered without a server, in the CPU
+time that other programs left, is beside it: the difference is what serving takes. This generator is one of those
+programs, for it shares the two cores; its time is told. What a query takes of the engine is measured with both cores
+busy, before and after: alone on one of two hyperthreads, an engine is faster than it can be on both.
 
 Growth of memory is that of the processes' own, anonymous memory. Pages that are mapped from the files of the index are
 the system's cache; they are told apart.
@@ -47,7 +47,7 @@ from dowse.engine import Engine
 from dowse.models.registry import DEFAULT
 
 CHUNKS, QUICK_CHUNKS = 100_000, 10_000
-SHARE = 0.95  # of the limit; a server is allowed the rest
+SHARE = 0.95  # of the limit; so much must be used
 WORKERS = 2
 ALONE_S = 10.0  # that the engine is measured for without a server, before and after
 LONG = 50_000  # questions; issue 7
@@ -96,9 +96,11 @@ def _measured(chunks: int, model: str, seconds: float, many: int) -> Iterator[Fi
 
 
 def _rate_figures(load: Load, engine_cpu_s: float) -> Iterator[Figure]:
-    limit, asked = load.limit(engine_cpu_s), len(load.latencies_s)
+    asked = len(load.latencies_s)
+    limit = load.limit(load.server_cpu_s / asked)
     yield Figure("stage-1 queries a second, two workers", load.rate, "/s", SHARE * min(RATE, limit))
-    yield Figure("  that the engine alone would give on the same CPU", limit, "/s")
+    yield Figure("  the limit of the CPU that was left to it", limit, "/s")
+    yield Figure("  that the engine alone would give on the same CPU", load.limit(engine_cpu_s), "/s")
     yield Figure("  CPU of the server a query", 1000 * load.server_cpu_s / asked, "ms")
     yield Figure("  CPU of the engine alone, both cores busy", 1000 * engine_cpu_s, "ms")
     yield Figure("  CPU of who asks, on the same cores", 1000 * load.own_cpu_s / asked, "ms")

@@ -25,18 +25,17 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
         yield client
 
 
-def test_the_limit_is_the_cpu_that_was_left_by_what_the_engine_takes() -> None:
+def test_the_limit_is_the_cpu_that_was_left_by_what_a_query_takes() -> None:
     load = Load([0.01] * 100, seconds=10.0, server_cpu_s=0.9, own_cpu_s=0.1, free_cpu_s=15.0)
     assert load.rate == 100 / 10
     assert load.limit(0.01) == pytest.approx((15.0 / 10) / 0.01)
 
 
-def test_a_rate_below_its_share_of_the_limit_fails() -> None:
-    """The engine alone takes 10 ms: 20 s of CPU are 2,000 queries, in 10 s, of which 95 % are wanted."""
-    engine_s, free_s = 0.01, 20.0
+def test_a_rate_that_leaves_cores_idle_fails() -> None:
+    """A query takes the server 10 ms: 20 s of CPU are 2,000 queries, in 10 s, of which 95 % are wanted."""
     for asked, verdict in ((1_890, "fail"), (1_910, "pass")):
-        load = Load([0.01] * asked, seconds=10.0, server_cpu_s=free_s, free_cpu_s=free_s)
-        assert next(serve._rate_figures(load, engine_s)).verdict == verdict
+        load = Load([0.01] * asked, seconds=10.0, server_cpu_s=0.01 * asked, free_cpu_s=20.0)
+        assert next(serve._rate_figures(load, 0.008)).verdict == verdict
 
 
 def test_no_more_than_the_bar_is_wanted_where_the_cpu_could_give_more() -> None:
