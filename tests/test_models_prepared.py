@@ -64,6 +64,14 @@ def test_a_file_of_another_kind_counts_as_none(tmp_path: Path) -> None:
     assert kept.kept(tmp_path / "file", "key") is None
 
 
+def test_a_damaged_header_counts_as_none(tmp_path: Path) -> None:
+    kept.keep(tmp_path / "file", "key", ARRAYS)
+    data = bytearray((tmp_path / "file").read_bytes())
+    data[data.index(b"{")] ^= 0x40
+    (tmp_path / "file").write_bytes(data)
+    assert kept.kept(tmp_path / "file", "key") is None
+
+
 @pytest.mark.parametrize("pooling", list(Pooling))
 def test_vectors_from_what_was_kept_are_the_same_to_the_bit(tmp_path: Path, pooling: Pooling) -> None:
     folder, recipe = write_folder(tmp_path / "tiny", random_encoder(4)), Recipe("tiny", pooling)

@@ -45,6 +45,8 @@ def keep(file: Path, key: str, arrays: Arrays) -> None:
             out.write(_START.pack(_MAGIC, len(text)) + text)
             for array in arrays.values():
                 out.write(array.tobytes() + bytes(_padded(array.nbytes) - array.nbytes))
+            out.flush()
+            os.fsync(out.fileno())  # a name that outlives a crash must not stand for zeros
         scratch.replace(file)
     except OSError:
         with suppress(OSError):
@@ -65,7 +67,10 @@ def kept(file: Path, key: str) -> dict[str, NDArray[Any]] | None:
     magic, length = _START.unpack_from(data)
     if magic != _MAGIC or _START.size + length > len(data):
         return None
-    header = json.loads(bytes(data[_START.size : _START.size + length]))
+    try:
+        header = json.loads(bytes(data[_START.size : _START.size + length]))
+    except ValueError:  # of another program, or damaged
+        return None
     body = data[_START.size + length :]
     if header["key"] != key or header["bytes"] != len(body):
         return None
