@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 WAIT_S = 24 * 3600.0  # "wait for the other writer" is not "for ever"
 CONTEXT_TOKENS = 4000  # chosen: a few passages for a small model, and cheap for a large one
 _HYDRATE_TRIES = 3  # a query that meets a publication is asked again of the newer moment
+_QUESTION_WORDS = 20_000  # that are remembered, 3 MB; a server that is asked for years must not remember all
 
 
 def open(
@@ -85,7 +86,7 @@ class Engine:
         kernel = open_kernel(self.config.kernel, lives_on=lives_on)
         self._store = EmbeddedStore(path, read_only=read_only, create=create, kernel=kernel)
         self._beside = Collaborators(self._store, self.config, "none" if embedder is None else embedder)
-        self._tokenizer = Tokenizer()
+        self._tokenizer = Tokenizer(_QUESTION_WORDS)
         self._executor = ThreadPoolExecutor(max_workers=3, thread_name_prefix="dowse-leg")
         self._tracing = tracing()
 
