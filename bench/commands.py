@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -74,7 +75,8 @@ def real_files(count: int) -> Path:
 
 
 def install_mb() -> float:
-    """Everything that `pip install .` brings, in an environment of its own."""
+    """Everything that `pip install .` brings, in an environment of its own, made anew: the tree may have changed."""
+    shutil.rmtree(cache.folder("venvs") / "core", ignore_errors=True)
     python = peers.environment_python(peers.Peer("core", "", "core", (str(peers.ROOT),)))
     packages = next(python.parents[1].glob("lib/python3*/site-packages"))
     found = [each for each in packages.iterdir() if not each.name.startswith(NOT_OURS)]
