@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
@@ -80,6 +80,19 @@ def events(rows: AsyncIterator[tuple[str, bytes] | None]) -> Response:
 
     # A proxy that collects an answer before it passes it on would make the first event as late as the last.
     return StreamingResponse(lines(), media_type=EVENTS, headers={"X-Accel-Buffering": "no"})
+
+
+async def streamed(face: Face, request: Request, work: Callable[[], Iterator[tuple[str, bytes]]]) -> Response:
+    """The first event is waited for here, so that a bad question is answered with its status and not with a stream."""
+    rows = face.room.each(client_of(request), work)
+    first = await anext(rows)
+
+    async def all_rows() -> AsyncIterator[tuple[str, bytes] | None]:
+        yield first
+        async for row in rows:
+            yield row
+
+    return events(all_rows())
 
 
 def documented(schema: str | Object, *, status: int = 200, media_type: str = JSON, **extra: Any) -> dict[str, Any]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from dowse.errors import BadRequestError
 from dowse.serve import wire
-from dowse.serve.http_face import EVENTS, JSON, Face, client_of, documented, events
+from dowse.serve.http_face import EVENTS, JSON, Face, documented, streamed
 from dowse.serve.http_schema import Schema, event_schema, request_parameters, request_schema
 from dowse.serve.wire_request import Asked, asked_in_json, asked_in_url
 
@@ -47,7 +47,7 @@ def query_routes(face: Face) -> APIRouter:
         """
         asked, _ = asked_in_url(request.query_params.multi_items(), config)
         _no_pages(asked)
-        return await _streamed(face, request, asked)
+        return await streamed(face, request, lambda: _encoded(face, asked))
 
     @router.get(
         "/v1/explain",
@@ -74,20 +74,7 @@ def _explained(face: Face, asked: Asked, target: Any) -> wire.Object:
     return face.backend.explain(asked.request, target)
 
 
-async def _streamed(face: Face, request: Request, asked: Asked) -> Response:
-    """The first event is waited for here, so that a bad question is answered with its status and not with a stream."""
-    rows = face.room.each(client_of(request), lambda: _encoded(face, asked))
-    first = await anext(rows)
-
-    async def all_rows() -> AsyncIterator[tuple[str, bytes] | None]:
-        yield first
-        async for row in rows:
-            yield row
-
-    return events(all_rows())
-
-
-def _encoded(face: Face, asked: Asked) -> Any:
+def _encoded(face: Face, asked: Asked) -> Iterator[tuple[str, bytes]]:
     for event in face.backend.stream(asked.request):
         yield event["event"], wire.encode(event)
 

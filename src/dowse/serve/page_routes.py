@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -15,7 +15,7 @@ from fastapi.responses import RedirectResponse
 from dowse.errors import BadRequestError, DowseError, NotFoundError
 from dowse.serve import page_views as views
 from dowse.serve import wire
-from dowse.serve.http_face import Face, client_of, events
+from dowse.serve.http_face import Face, client_of, streamed
 from dowse.serve.http_problems import RefusedError
 from dowse.serve.jobs import OVER
 from dowse.serve.page_address import Wanted, document_address, wanted_in_url
@@ -119,15 +119,7 @@ def _search_routes(router: APIRouter, page: Page) -> None:
     @router.get("/search/events")
     async def search_events(request: Request) -> Response:
         """Parts of the search page as the answer grows, as events `first`, `order` and `done`, or `problem`."""
-        rows = face.room.each(client_of(request), lambda: _grown(page, request))
-        first = await anext(rows)
-
-        async def all_rows() -> AsyncIterator[tuple[str, bytes] | None]:
-            yield first
-            async for row in rows:
-                yield row
-
-        return events(all_rows())
+        return await streamed(face, request, lambda: _grown(page, request))
 
 
 def _search_rows(page: Page, wanted: Wanted) -> Object:
