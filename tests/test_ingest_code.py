@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+import tree_sitter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -293,6 +294,20 @@ def test_deep_nesting_ends_and_loses_nothing(path: str, unit: str) -> None:
 def test_a_parse_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse_code, "PARSE_S", -1.0)
     assert {chunk.level for chunk in read(STORE).chunks} == {"chunk"}
+
+
+def test_time_that_passes_after_the_parse_does_not_end_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names are read through the parser's callback; one that gives nothing more is asked for ever."""
+    now_s = [0.0]
+
+    def later(query: tree_sitter.Query) -> tree_sitter.QueryCursor:
+        now_s.append(1e9)
+        return cursor(query)
+
+    cursor = tree_sitter.QueryCursor
+    monkeypatch.setattr(tree_sitter, "QueryCursor", later)
+    monkeypatch.setattr(parse_code, "thread_time", lambda: now_s[-1])
+    assert "load" in defined('const fs = require("fs");\nfunction load(name) { return fs.read(name); }\n', "a.js")
 
 
 TOKENS = """

@@ -123,15 +123,19 @@ def _root(data: bytes, grammar: Grammar) -> Node | None:
     from tree_sitter import Parser
 
     until = thread_time() + PARSE_S + PARSE_S_PER_MB * len(data) / 1e6
-    late = False
+    parsing, late = True, False
 
     def read(offset: int, _point: object) -> bytes:
-        """Ends the text when the time is up: the binding has no other way to stop a parse."""
+        """Ends the text when the time is up: the binding has no other way to stop a parse.
+
+        Never after it: queries read names through this, too, and would ask for ever.
+        """
         nonlocal late
-        late = late or thread_time() > until
+        late = late or (parsing and thread_time() > until)
         return b"" if late else data[offset : offset + READ_BYTES]
 
     root = Parser(grammar.language).parse(read).root_node
+    parsing = False
     return None if late or (root.has_error and _too_broken(root, len(data))) else root
 
 
