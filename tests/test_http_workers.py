@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from dowse.serve.workers import take_connections
 from serving import WAIT_S, Client, commanded
 
 FILES = {"a.md": "# Retry\n\nretry payments\n"}
@@ -105,3 +107,20 @@ def test_workers_end_when_who_started_them_is_killed(index: Path) -> None:
         process.kill()
         process.wait(WAIT_S)
         until(lambda: not any(map(runs, pids)))
+
+
+@pytest.mark.parametrize("when", ["before a worker is ready", "before its word was read"])
+def test_a_worker_learns_that_who_hands_out_connections_is_gone(when: str) -> None:
+    """A word that nobody reads turns the end of a channel into an error."""
+
+    async def told() -> None:
+        ours, theirs = socket.socketpair()
+        gone = asyncio.Event()
+        if when == "before a worker is ready":
+            ours.close()
+        take_connections(theirs, asyncio.Protocol, gone.set)
+        ours.close()
+        await asyncio.wait_for(gone.wait(), WAIT_S)
+        theirs.close()
+
+    asyncio.run(told())

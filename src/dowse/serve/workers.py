@@ -140,6 +140,8 @@ def take_connections(
             word, found, _, _ = socket.recv_fds(channel, 1, 1)
         except BlockingIOError:
             return
+        except ConnectionError:  # it ended without having read our word
+            word, found = b"", []
         if not word:
             loop.remove_reader(channel)
             gone()
@@ -150,4 +152,7 @@ def take_connections(
 
     channel.setblocking(False)
     loop.add_reader(channel, arrived)
-    channel.send(_READY)
+    try:
+        channel.send(_READY)
+    except ConnectionError:  # it is no more: `arrived` is about to be told so, too
+        return
