@@ -105,11 +105,12 @@ def run_and_kill(nursery: Nursery, job: str, rng: random.Random, folder: Path, l
 
 @pytest.mark.parametrize("job", ["mixed", "compact", "vectors"])
 def test_a_kill_loses_nothing_and_leaves_nothing_half(nursery: Nursery, index_folder: Path, job: str) -> None:
-    rng, ledger = random.Random(f"{job} {KILLS}"), Ledger()
+    rng, ledger, survived = random.Random(f"{job} {KILLS}"), Ledger(), 0
     for _ in range(KILLS // 4):
         run_and_kill(nursery, job, rng, index_folder, ledger)
         check_index(index_folder, ledger)
-    assert any(versions != {None} for versions in ledger.versions.values()), "no document survived: nothing was tested"
+        survived += any(versions != {None} for versions in ledger.versions.values())
+    assert survived, "no document survived any kill: nothing was tested"
 
 
 def test_a_kill_while_an_index_begins_leaves_one_that_opens(nursery: Nursery, index_folder: Path) -> None:
