@@ -34,7 +34,7 @@ VENDORS = {
     "adapters": {"langchain_core", "llama_index"},
     "ingest": {"markdown_it", "msgspec", "numpy", "pypdfium2", "selectolax", "tree_sitter", "watchfiles", "yaml"},
     "models": {"huggingface_hub", "numpy", "onnxruntime", "tokenizers"},
-    "persist": {"msgspec", "numba", "numpy"},
+    "persist": {"llvmlite", "msgspec", "numba", "numpy"},
     "query": {"msgspec", "numpy"},
     "evaluate": {"numpy", "msgspec"},
     "serve": {

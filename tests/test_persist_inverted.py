@@ -54,10 +54,9 @@ def test_runs_hold_what_the_forward_index_holds(tmp_path_factory: pytest.TempPat
     assert sum(batches) - 3 <= reader.covered <= sum(batches)
     hashes = np.array(sorted(hash_term(word, "bm25_code") for word in WORDS), np.uint32)
     found: dict[int, list[tuple[int, int]]] = {each: [] for each in hashes.tolist()}
-    spans = reader.spans(hashes)
-    assert len(spans) <= 8
-    for run, starts, ends in spans:
-        for each, start, end in zip(hashes.tolist(), starts, ends, strict=True):
+    assert len(reader.runs) <= 8
+    for run in reader.runs:
+        for each, start, end in zip(hashes.tolist(), *NUMPY.find(run, hashes), strict=True):
             found[each] += zip(run.slots[start:end].tolist(), run.counts[start:end].tolist(), strict=True)
     for bit, word in enumerate(WORDS):
         first_bits = range(1 << bit, reader.covered) if reader.covered > 1 << bit else range(0)
@@ -77,7 +76,7 @@ def test_runs_that_were_settled_grow_shorter_to_the_right_and_hold_the_same(tmp_
     assert not runs.settle()
     part.publish(70, 1)
     reader = InvertedReader(PartReader(tmp_path))
-    assert len(reader.spans(np.zeros(1, np.uint32))) == 1
+    assert len(reader.runs) == 1
     assert not list(reader.disagreeing(ForwardReader(PartReader(tmp_path), NUMPY).entries))
 
 
@@ -92,8 +91,9 @@ def test_a_long_run_is_not_merged_with_a_short_one(tmp_path: Path) -> None:
 
 def test_a_term_that_no_chunk_holds_has_an_empty_span(tmp_path: Path) -> None:
     reader = InvertedReader(write(tmp_path, [16]))
-    ((_, starts, ends),) = reader.spans(np.array([0, hash_term("omega", "bm25_nlp"), 2**32 - 1], np.uint32))
-    assert starts == ends
+    hashes = np.array([0, hash_term("omega", "bm25_nlp"), 2**32 - 1], np.uint32)
+    starts, ends = NUMPY.find(reader.runs[0], np.sort(hashes))
+    assert starts.tolist() == ends.tolist()
 
 
 def test_few_new_chunks_write_no_run(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -104,13 +104,12 @@ def test_bm25_is_the_sum_of_the_formula_over_the_terms(
     kernel: Kernel, chunks: list[dict[int, int]], terms: list[int]
 ) -> None:
     terms = sorted(terms)
-    lengths = np.array([(slot, 7 * slot) for slot in range(len(chunks))], np.uint32)
+    lengths = np.arange(len(chunks), dtype=np.uint32)
     wanted = Wanted(
         np.array(terms, np.uint32),
         np.array([term % 2 for term in terms], np.int64),
         np.array([1.0 + term for term in terms], np.float64),
-        lengths,
-        (Norm(1, 0.5, 2.0), Norm(0, 2.0, 3.0)),
+        (Norm(7 * lengths, 0.5, 2.0), Norm(lengths, 2.0, 3.0)),
     )
     slots = np.arange(len(chunks))[::-1].astype(np.int64)
     found = kernel.bm25(slots, chunk_terms(chunks), wanted)
@@ -132,20 +131,21 @@ def test_bm25_is_the_sum_of_the_formula_over_the_terms(
     k=st.integers(1, 5),
     refused=st.sets(st.integers(0, 11)),
 )
+@example(chunks=[{}], terms=[3], k=1, refused=set())
 def test_the_best_are_those_of_a_sort_with_all_that_equal_the_last(
     kernel: Kernel, chunks: list[dict[int, int]], terms: list[int], k: int, refused: set[int]
 ) -> None:
     run, terms = run_of(chunks), sorted(terms)
-    lengths = np.array([(99, slot % 3) for slot in range(len(chunks))], np.uint32)
+    norm = Norm(np.array([slot % 3 for slot in range(len(chunks))], np.uint32), 1.0, 0.5)
     norms = [1.0 + 0.5 * (slot % 3) for slot in range(len(chunks))]
     weights = np.array([1.0 + term for term in terms])
     mask = np.array([slot not in refused for slot in range(len(chunks))])
-    starts = np.array([int(run.ends[run.terms < term][-1]) if (run.terms < term).any() else 0 for term in terms], int)
-    ends = np.array(
-        [start + sum(term in each for each in chunks) for start, term in zip(starts, terms, strict=True)], int
-    )
+    starts, ends = kernel.find(run, np.array(terms, np.uint32))
+    assert [run.slots[start:end].tolist() for start, end in zip(starts, ends, strict=True)] == [
+        [slot for slot, chunk in enumerate(chunks) if term in chunk] for term in terms
+    ]
     for _ in range(2):  # the second time on what the first one left behind
-        slots, scores = kernel.best(run, (starts, ends, weights), lengths, Norm(1, 1.0, 0.5), mask, k)
+        slots, scores = kernel.best(run, (starts, ends, weights), norm, mask, k)
         exact = {
             slot: score
             for slot, chunk in enumerate(chunks)

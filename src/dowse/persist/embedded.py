@@ -12,6 +12,7 @@ from dowse.errors import BadRequestError, BusyError, CorruptIndexError, NoIndexE
 from dowse.persist.arrays import replace_file, storing
 from dowse.persist.database import Database, create_database
 from dowse.persist.embeddings import Embeddings
+from dowse.persist.forward import Runs
 from dowse.persist.generation import Generation, Stamp, current
 from dowse.persist.kernel import NUMPY, Kernel
 from dowse.persist.lock import WriterLock
@@ -34,6 +35,7 @@ class EmbeddedStore:
         self._derived = folder / DERIVED
         self._read_only = read_only
         self._kernel = kernel
+        self._runs = Runs()  # what writers learn of words, they learn once
         if not (folder / DATABASE).exists():
             if read_only or not create:
                 raise NoIndexError(f"there is no index at {folder}; run `dowse index PATH` to make one")
@@ -66,7 +68,7 @@ class EmbeddedStore:
 
         lock = WriterLock(self.folder / LOCK, wait_s)
         try:
-            return EmbeddedWriter(self._derived, self.database, lock, self.reader)
+            return EmbeddedWriter(self._derived, self.database, lock, self.reader, self._runs)
         except BaseException:
             lock.close()
             raise

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dowse.errors import CorruptIndexError
 from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.forward import Hashes, Slots
+from dowse.persist.forward import Slots
 from dowse.persist.kernel import Run
 
 _PREFIX = "run-"
@@ -176,26 +176,12 @@ class InvertedReader:
         if [each.first for each in stretches] != [0, *(each.end for each in stretches)][: len(stretches)]:
             raise CorruptIndexError(f"{part.folder} lacks a run of words; run `dowse rebuild`")
         self.covered = stretches[-1].end if stretches else 0
-        self._runs = [(each, _run(each, part.array)) for each in stretches]
-
-    def spans(self, hashes: Hashes) -> list[tuple[Run, list[int], list[int]]]:
-        """By run, where the entries of each hash begin and end; the same where it has none.
-
-        Lists, because a query has few terms: an operation on a whole array costs as much as ten of them.
-        """
-        found = []
-        for _, run in self._runs:
-            starts, ends = [], []
-            for at, wanted in zip(run.terms.searchsorted(hashes).tolist(), hashes.tolist(), strict=True):
-                there = at < len(run.terms) and run.terms[at] == wanted
-                starts.append(int(run.ends[at - 1]) if there and at else 0)
-                ends.append(int(run.ends[at]) if there else 0)
-            found.append((run, starts, ends))
-        return found
+        self.runs = [_run(each, part.array) for each in stretches]
+        self._stretches = stretches
 
     def disagreeing(self, entries: Callable[[int, int], Entries]) -> Iterator[str]:
         """Runs that hold other entries than these, given by stretch of slots."""
-        for stretch, run in self._runs:
+        for stretch, run in zip(self._stretches, self.runs, strict=True):
             wanted = _by_term(*entries(stretch.first, stretch.end))
             found = _entries_between(run, 0, 2**32)
             if not all(np.array_equal(found[number], wanted[number]) for number in range(3)):

@@ -20,7 +20,6 @@ CHOICES = ("auto", "numpy", "fast")
 Rows = NDArray[np.int64]
 Codes = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
-Lengths = NDArray[np.uint32]
 Spans = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # a term's first entry, its end, its weight
 Best = tuple[NDArray[np.int64], NDArray[np.float64]]  # slots and their scores
 _SCAN_ROWS = 1 << 14  # rows at a time, so that a block stays in the cache
@@ -48,19 +47,18 @@ class Run:
 class Norm(NamedTuple):
     """What BM25 adds to a count for the length of a chunk: base + slope·length."""
 
-    column: int  # of the lengths
+    lengths: NDArray[np.uint32]  # tokens by slot, in a row: half of what the legs side by side take of a cache
     base: float
     slope: float
 
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """A query's terms in the legs asked, ascending by hash; the first three run parallel."""
+    """A query's terms in the legs asked, ascending by hash; the arrays run parallel."""
 
     hashes: NDArray[np.uint32]
     legs: NDArray[np.int64]  # which of the legs asked
     weights: NDArray[np.float64]
-    lengths: NDArray[np.uint32]  # tokens: a slot a row, a leg a column
     norms: tuple[Norm, ...]  # by leg asked
 
 
@@ -85,7 +83,11 @@ class Kernel(Protocol):
         """A leg a row, a slot a column."""
         ...
 
-    def best(self, run: Run, spans: Spans, lengths: Lengths, norm: Norm, mask: Mask, k: int) -> Best:
+    def find(self, run: Run, hashes: NDArray[np.uint32]) -> tuple[Rows, Rows]:
+        """Where the entries of each hash begin and end; the same where the run has none. Hashes ascend."""
+        ...
+
+    def best(self, run: Run, spans: Spans, norm: Norm, mask: Mask, k: int) -> Best:
         """The best k slots of a run that pass the mask, in any order, and all that equal the last of them."""
         ...
 
@@ -130,18 +132,28 @@ class NumpyKernel:
         row = np.searchsorted(ends, hits, side="right")
         frequency = said.counts[position[hits]].astype(np.float64)
         of_leg = wanted.legs[which]
-        columns, bases, slopes = (np.array(each) for each in zip(*wanted.norms, strict=True))
-        norm = bases[of_leg] + slopes[of_leg] * wanted.lengths[slots[row], columns[of_leg]]
+        norms = np.array([each.base + each.slope * each.lengths[slots] for each in wanted.norms])
+        norm = norms[of_leg, row]
         part = wanted.weights[which] * frequency / (frequency + norm)
         legs = len(wanted.norms)
         sums = np.bincount(of_leg * len(slots) + row, part, legs * len(slots)).reshape(legs, len(slots))
         return np.asarray(sums, np.float64)
 
-    def best(self, run: Run, spans: Spans, lengths: Lengths, norm: Norm, mask: Mask, k: int) -> Best:
-        sums = np.zeros(len(lengths))
+    def find(self, run: Run, hashes: NDArray[np.uint32]) -> tuple[Rows, Rows]:
+        at = run.terms.searchsorted(hashes)
+        there = np.flatnonzero(at < len(run.terms))
+        there = there[run.terms[at[there]] == hashes[there]]
+        starts, ends = np.zeros((2, len(hashes)), np.int64)
+        first = at[there]
+        starts[there] = np.where(first > 0, run.ends[first - 1], 0)
+        ends[there] = run.ends[first]
+        return starts, ends
+
+    def best(self, run: Run, spans: Spans, norm: Norm, mask: Mask, k: int) -> Best:
+        sums = np.zeros(len(norm.lengths))
         for start, end, weight in zip(*(each.tolist() for each in spans), strict=True):
             slots, frequency = run.slots[start:end], run.counts[start:end].astype(np.float64)
-            sums[slots] += weight * frequency / (frequency + (norm.base + norm.slope * lengths[slots, norm.column]))
+            sums[slots] += weight * frequency / (frequency + (norm.base + norm.slope * norm.lengths[slots]))
         found = np.flatnonzero(sums)
         found = found[mask[found]]
         scores = sums[found]

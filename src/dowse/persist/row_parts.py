@@ -10,33 +10,32 @@ from dowse.identity import id_number, searchable_text
 from dowse.persist.arrays import PartReader, PartWriter
 from dowse.persist.columns import ColumnWriter
 from dowse.persist.database import Database
-from dowse.persist.forward import ForwardWriter
+from dowse.persist.forward import ForwardWriter, Runs
 from dowse.persist.generation import Generation
 from dowse.persist.inverted import InvertedWriter
 from dowse.persist.latest import Row
-from dowse.text import Tokenizer
 
 
 class Parts:
     """The parts that hold one row a chunk, open for appending."""
 
-    def __init__(self, place: Generation, database: Database) -> None:
+    def __init__(self, place: Generation, database: Database, runs: Runs) -> None:
         self._database = database
         self.rows = PartWriter(place.rows)
-        self._forward = ForwardWriter(self.rows)
+        self._forward = ForwardWriter(self.rows, runs)
         self._columns = ColumnWriter(self.rows, database)
         self._inverted = InvertedWriter(self.rows)
         self._count = self.rows.state.rows
         keys = PartReader(place.rows, self.rows.state).array("keys", "<i8")
         self.last_key = int(keys[-1]) if len(keys) else 0
 
-    def append(self, rows: Sequence[Row], tokenizer: Tokenizer) -> int:
+    def append(self, rows: Sequence[Row]) -> int:
         """Derive chunks; return the slot of the first."""
         first = self._count
         self.rows.append("ids", np.array([id_number(row.id) for row in rows], "<u8"))
         self.rows.append("keys", np.array([row.key for row in rows], "<i8"))
         self._columns.append([row.chunk for row in rows], first)
-        self._forward.append_texts([searchable_text(row.chunk) for row in rows], tokenizer)
+        self._forward.append_texts([searchable_text(row.chunk) for row in rows])
         self._count += len(rows)
         self.last_key = rows[-1].key
         return first

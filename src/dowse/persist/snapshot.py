@@ -30,8 +30,9 @@ from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, StoreStats, Va
 from dowse.types import Chunk, ChunkId, DocumentInfo, Edge, Leg, Name, Service, ServiceEdge
 
 _FORWARD_ROWS = 2000  # so few passing chunks are scored one and all, cheaper than going through all entries; chosen
-_KNOWN_LIMIT = 50_000  # ids that are remembered, some 5 MB; chosen: 180 questions
-_SELECTIONS = 64  # filters, and questions, that are remembered; chosen
+_KNOWN_LIMIT = 8_192  # ids that are remembered, twice, some 2 MB; chosen: 30 questions
+_SELECTIONS = 16  # filters that are remembered, a byte a chunk each; chosen
+_QUESTIONS = 64  # lists of terms that are remembered; chosen
 _VIEWS = 4  # constants of BM25 that are remembered; chosen
 
 
@@ -83,6 +84,7 @@ class Snapshot:
         self.living = int(self.alive.sum())
         self._documents = int(part.state.facts.get("documents", 0))
         self._known: dict[int, int] = {}
+        self._known_before: dict[int, int] = {}  # so that no question loses what its own legs found
         self._last_slots: tuple[Ids | None, Slots] = (None, np.empty(0, np.int64))
         self._selections: dict[Filter, _Selection] = {}
         self._questions: dict[tuple[Leg, tuple[str, ...]], _Question] = {}
@@ -90,7 +92,7 @@ class Snapshot:
         self._views: dict[Bm25, Snapshot] = {}
         self._lock = Lock()
 
-    @property
+    @cached_property
     def stats(self) -> StoreStats:
         model = self.model
         return StoreStats(
@@ -234,11 +236,13 @@ class Snapshot:
     @cached_property
     def _norms(self) -> dict[Leg, Norm]:
         """By leg, against the mean tokens of a living chunk; at least 1, so that empty chunks divide by no zero."""
-        lengths = self._forward.lengths
-        sums = lengths.sum(axis=0, dtype=np.int64) - lengths[self.dead].sum(axis=0, dtype=np.int64)
         k1, b = self._bm25.k1, self._bm25.b
-        means = [max(float(each) / max(self.living, 1), 1.0) for each in sums]
-        return {leg: Norm(at, k1 * (1 - b), k1 * b / means[at]) for at, leg in enumerate(WORD_LEGS)}
+        norms: dict[Leg, Norm] = {}
+        for leg, column in zip(WORD_LEGS, self._forward.lengths.T, strict=True):
+            lengths = np.ascontiguousarray(column)
+            tokens = int(lengths.sum(dtype=np.int64)) - int(lengths[self.dead].sum(dtype=np.int64))
+            norms[leg] = Norm(lengths, k1 * (1 - b), k1 * b / max(tokens / max(self.living, 1), 1.0))
+        return norms
 
     @cached_property
     def _tail(self) -> Slots:
@@ -247,11 +251,11 @@ class Snapshot:
 
     @cached_property
     def _tail_terms(self) -> TermCounts:
-        return TermCounts(self._forward, self._tail)
+        return TermCounts(self._forward.terms_from(self._inverted.covered))
 
     @cached_property
     def _dead_terms(self) -> TermCounts:
-        return TermCounts(self._forward, self.dead)
+        return TermCounts(self._forward.terms_of(self.dead))
 
     def _question(self, leg: Leg, terms: Sequence[str]) -> _Question:
         """Remembered: a leg, fusion and later stages of one query ask for the same."""
@@ -260,7 +264,7 @@ class Snapshot:
         if found is None:
             found = self._looked_up(leg, Counter(terms))
             with self._lock:
-                if len(self._questions) >= _SELECTIONS:
+                if len(self._questions) >= _QUESTIONS:
                     self._questions.clear()
                 self._questions[key] = found
         return found
@@ -269,28 +273,27 @@ class Snapshot:
         """Weights from how many living chunks hold each term; terms that none holds are only attainable."""
         pairs = sorted((hash_term(term, leg), times) for term, times in said.items())
         hashes = np.array([each for each, _ in pairs], np.uint32)
-        spans = self._inverted.spans(hashes)
-        holding = [sum(ends[n] - starts[n] for _, starts, ends in spans) for n in range(len(pairs))]
+        spans = [(run, *self._kernel.find(run, hashes)) for run in self._inverted.runs]
+        holding = np.zeros(len(pairs), np.int64)
+        for _, starts, ends in spans:
+            holding += ends - starts
         if len(self._tail):
-            holding = [n + more for n, more in zip(holding, self._tail_terms.of(hashes).tolist(), strict=True)]
+            holding += self._tail_terms.of(hashes)
         if len(self.dead):
-            holding = [n - less for n, less in zip(holding, self._dead_terms.of(hashes).tolist(), strict=True)]
-        weights = [times * inverse_frequency(self.living, n) for (_, times), n in zip(pairs, holding, strict=True)]
-        held = [number for number, n in enumerate(holding) if n > 0]
-        asked = Asked(hashes[held], np.array([weights[number] for number in held]))
-        places = [
-            (run, np.array([starts[n] for n in held], np.int64), np.array([ends[n] for n in held], np.int64))
-            for run, starts, ends in spans
-        ]
-        return _Question(asked, places, sum(weights))
+            holding -= self._dead_terms.of(hashes)
+        counts = holding.tolist()
+        weights = [times * inverse_frequency(self.living, n) for (_, times), n in zip(pairs, counts, strict=True)]
+        asked, attainable = Asked(hashes, np.array(weights)), sum(weights)
+        if 0 in counts:
+            held = np.flatnonzero(holding)
+            asked = Asked(hashes[held], asked.weights[held])
+            spans = [(run, starts[held], ends[held]) for run, starts, ends in spans]
+        return _Question(asked, spans, attainable)
 
     def _best(self, leg: Leg, question: _Question, k: int, mask: Mask) -> Best:
         """At least the best k of the runs and of the tail."""
-        lengths, norm, weights = self._forward.lengths, self._norms[leg], question.asked.weights
-        parts = [
-            self._kernel.best(run, (starts, ends, weights), lengths, norm, mask, k)
-            for run, starts, ends in question.spans
-        ]
+        norm, weights = self._norms[leg], question.asked.weights
+        parts = [self._kernel.best(run, (starts, ends, weights), norm, mask, k) for run, starts, ends in question.spans]
         if len(self._tail):
             parts.append(self._scored(leg, question, self._tail[mask[self._tail]]))
         if len(parts) == 1:
@@ -321,11 +324,14 @@ class Snapshot:
 
     def _found(self, slots: Slots, scores: Values, k: int) -> Found:
         """The best k with their ids, which are remembered: fusion asks for them again."""
+        if len(scores) > 2 * k:  # a sort of all takes longer than finding the least that counts
+            among = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
+            slots, scores = slots[among], scores[among]
         ids = self._ids[slots]
         order = np.lexsort((ids, -scores))[:k]
         with self._lock:
             if len(self._known) > _KNOWN_LIMIT:
-                self._known.clear()
+                self._known_before, self._known = self._known, {}
             self._known.update(zip(ids[order].tolist(), slots[order].tolist(), strict=True))
         return Found(ids[order], scores[order])
 
@@ -340,22 +346,30 @@ class Snapshot:
         if ids is last_ids:
             return last
         numbers = ids.tolist()
-        found = list(map(self._known.get, numbers))
+        known = self._known
+        found = list(map(known.get, numbers))
         if None in found:
-            self._learn([each for each, slot in zip(numbers, found, strict=True) if slot is None])
-            found = [self._known.get(each, -1) for each in numbers]
+            found = [known.get(each, self._known_before.get(each)) for each in numbers]
+        if None in found:
+            more = self._learned([each for each, slot in zip(numbers, found, strict=True) if slot is None])
+            found = [more.get(each, -1) if slot is None else slot for each, slot in zip(numbers, found, strict=True)]
         slots = np.array(found, np.int64)
         self._last_slots = (ids, slots)
         return slots
 
-    def _learn(self, numbers: list[int]) -> None:
+    def _learned(self, numbers: list[int]) -> dict[int, int]:
+        """Living slots of ids that no leg found lately."""
+        found: dict[int, int] = {}
         for part in batches([signed(each) for each in numbers], 500):
             marks = ",".join("?" * len(part))
             rows = self._database.query(f"SELECT id, key FROM chunks WHERE id IN ({marks}) AND searchable", part)
             for number, key in rows:
                 slot = self._slots_of_keys(np.array([key], np.int64))
                 if len(slot) and self.alive[slot[0]]:
-                    self._known[unsigned(number)] = int(slot[0])
+                    found[unsigned(number)] = int(slot[0])
+        with self._lock:
+            self._known.update(found)
+        return found
 
     def _slots_of_keys(self, keys: NDArray[np.int64]) -> Slots:
         """Slots of the keys that have one; keys ascend with slots."""

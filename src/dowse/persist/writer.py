@@ -14,7 +14,7 @@ from dowse.persist import links
 from dowse.persist.arrays import PartReader, PartWriter
 from dowse.persist.database import Database
 from dowse.persist.embeddings import Embeddings, Model
-from dowse.persist.forward import Slots
+from dowse.persist.forward import Runs, Slots
 from dowse.persist.generation import Generation, current, following
 from dowse.persist.latest import Row
 from dowse.persist.lock import WriterLock
@@ -23,7 +23,6 @@ from dowse.persist.services import read_facts, replace_graph
 from dowse.persist.snapshot import Snapshot
 from dowse.persist.vectors import VectorReader, VectorWriter, check_vectors
 from dowse.ports import Matrix, Pending
-from dowse.text import Tokenizer
 from dowse.types import Document, Edge, Service, ServiceEdge, ServiceFact, Source
 
 _BATCH_ROWS = 1000
@@ -34,13 +33,15 @@ _DEAD_LEAST = 1000  # chosen: below this a compaction saves nothing worth having
 class EmbeddedWriter:
     """Holds the lock from construction to `close`, and begins by catching up with the truth."""
 
-    def __init__(self, derived: Path, database: Database, lock: WriterLock, reader: Callable[[], Snapshot]) -> None:
+    def __init__(
+        self, derived: Path, database: Database, lock: WriterLock, reader: Callable[[], Snapshot], runs: Runs
+    ) -> None:
         self._derived = derived
         self._database = database
         self._embeddings = Embeddings(database)
         self._lock = lock
         self._reader = reader
-        self._tokenizer = Tokenizer()
+        self._runs = runs
         self._filling: Model | None = None
         self._waiting: dict[str, list[int]] = {}
         self._parts: Parts | None = None
@@ -109,7 +110,7 @@ class EmbeddedWriter:
         serving = self._serving_number()
         seq = self._database.seq()
         place = following(self._derived)
-        parts = Parts(place, self._database)
+        parts = Parts(place, self._database, self._runs)
         try:
             added = self._append_rows(parts, seq)
             for model in self._embeddings.models():
@@ -191,6 +192,7 @@ class EmbeddedWriter:
             self._open().settle()
         finally:
             self._let_go()
+            self._runs.rest()
             self._lock.close()
 
     # --- parts --------------------------------------------------------------------------------------
@@ -202,7 +204,7 @@ class EmbeddedWriter:
             if place is None:
                 self.compact()
                 return
-            self._parts = Parts(place, self._database)
+            self._parts = Parts(place, self._database, self._runs)
             self._reader()
             self.publish()
         except CorruptIndexError:
@@ -213,7 +215,7 @@ class EmbeddedWriter:
             place = current(self._derived)
             if place is None:
                 raise CorruptIndexError(f"{self._derived} has gone; run `dowse rebuild`")
-            self._parts = Parts(place, self._database)
+            self._parts = Parts(place, self._database, self._runs)
         return self._parts
 
     def _let_go(self) -> None:
@@ -225,7 +227,7 @@ class EmbeddedWriter:
         """Derive what the truth has beyond the parts, and publish it. The slots and hashes that were added."""
         added: list[tuple[int, str]] = []
         while rows := self._database.rows_after(parts.last_key, _BATCH_ROWS):
-            first = parts.append(rows, self._tokenizer)
+            first = parts.append(rows)
             added += [(first + number, row.content_hash) for number, row in enumerate(rows)]
         parts.publish(seq)
         return added
