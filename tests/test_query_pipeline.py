@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -664,5 +665,15 @@ def test_equal_chunks_are_ordered_by_id() -> None:
 def test_hits_are_made_whole(reader: StoreReader) -> None:
     """They are built past the constructor, and must be what it would have built."""
     for each in ask(reader, explain=True).chunks:
-        assert each == ScoredChunk(**vars(each))
-        assert list(vars(each)) == list(vars(replace(each)))
+        made = replace(each)
+        assert each == made
+        assert set(vars(each)) == {*vars(made), "_tell"}
+
+
+def test_a_hit_tells_its_history_when_it_is_read_and_can_be_kept(reader: StoreReader) -> None:
+    hit = ask(reader).chunks[0]
+    assert "scores" not in vars(hit)
+    kept = pickle.loads(pickle.dumps(hit))
+    assert [score.stage for score in hit.scores][:4] == ["dense", "bm25_code", "bm25_nlp", "fuse"]
+    assert hit.scores is hit.scores
+    assert kept == hit

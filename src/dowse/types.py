@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
@@ -202,8 +202,6 @@ class QueryType(StrEnum):
 Fusion = Literal["z", "rrf", "minmax"]
 ParentMode = Literal["off", "replace", "attach"]
 
-_OTHER_TUPLES = ("where", "legs", "graph_relations")
-
 
 @dataclass(frozen=True)
 class QueryRequest:
@@ -260,9 +258,19 @@ class QueryRequest:
 
     def __post_init__(self) -> None:
         """Lists become tuples and a single name a tuple of one, so that a request hashes and reads naturally."""
-        for name in [each for each in vars(self) if each.endswith("_filter") or each in _OTHER_TUPLES]:
-            value = getattr(self, name)
-            object.__setattr__(self, name, (value,) if isinstance(value, str) else tuple(value or ()))
+        own = vars(self)
+        for name in _TUPLES:
+            value = own[name]
+            if type(value) is not tuple:
+                own[name] = (value,) if isinstance(value, str) else tuple(value or ())
+
+
+_TUPLES = (
+    *(each.name for each in fields(QueryRequest) if each.name.endswith("_filter")),
+    "where",
+    "legs",
+    "graph_relations",
+)
 
 
 # --- what is answered -------------------------------------------------------------------------------
@@ -330,6 +338,24 @@ class ScoredChunk(Chunk):
     graph_context: tuple[EdgeContext, ...] = ()
     child_id: ChunkId | None = None  # what was found, when this is its parent
     child_lines: tuple[int, int] | None = None  # the child's first and last line
+
+
+class _History:
+    """`scores` of a hit that has `_tell` instead: put into words when they are first read.
+
+    That takes a tenth of a whole query, and most hits are read for their text.
+    """
+
+    def __get__(self, hit: ScoredChunk | None, owner: type[ScoredChunk] | None = None) -> tuple[Score, ...]:
+        if hit is None:
+            return ()
+        own = vars(hit)  # `scores` themselves would have been found there
+        told: tuple[Score, ...] = own["_tell"]()
+        own["scores"] = told
+        return told
+
+
+ScoredChunk.scores = _History()  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)

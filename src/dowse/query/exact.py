@@ -9,6 +9,7 @@ import numpy as np
 
 from dowse.filters import In
 from dowse.identity import id_number, number_id
+from dowse.names import SYMBOL
 from dowse.ports import StoreReader
 from dowse.query.rerank_heuristic import folded, is_named
 from dowse.query.slate import Fused, Hit, Slate
@@ -55,7 +56,8 @@ class ExactNames:
         for name in names:
             last = name.replace("::", ".").replace("#", ".").rsplit(".", 1)[-1]
             terms = self.tokenizer.query(last)["bm25_code"]
-            if not terms:
+            # Most names belong to no symbol, and that is found out sooner than a filter goes through all chunks.
+            if not terms or not self.store.names_from(SYMBOL, last, 1):
                 continue
             where = (*slate.query.where, In("symbol_name", (last,)))
             ids = self.store.search_words("bm25_code", terms, MOST, where).ids

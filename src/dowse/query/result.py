@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from math import floor
 from typing import Any
 
@@ -16,14 +17,16 @@ from dowse.query.confidence import Confidence
 from dowse.query.explain import Historian, Matched
 from dowse.query.slate import Hit, Slate, Traced
 from dowse.text import Tokenizer
-from dowse.types import Chunk, QueryMetadata, QueryRequest, QueryResult, ScoredChunk
+from dowse.types import Chunk, QueryMetadata, QueryRequest, QueryResult, Score, ScoredChunk
 
 # A leg's count goes by its own name; these stages' by what they made.
 COUNT_NAMES: Mapping[str, str] = {"fuse": "union", "hydrate": "hydrated", "window": "hydrated"}
 
 
 _DEFAULTS: Mapping[str, Any] = {
-    each.name: each.default for each in fields(ScoredChunk) if each.name not in Chunk.__dataclass_fields__
+    each.name: each.default
+    for each in fields(ScoredChunk)
+    if each.name not in Chunk.__dataclass_fields__ and each.name != "scores"
 }
 
 
@@ -92,8 +95,12 @@ def _scored(hit: Hit, slate: Slate, matched: Matched, historian: Historian | Non
     given["bm25_nlp_score"] = legs["bm25_nlp"]
     given["rrf_score"] = float(fused.raw[row]) if fused.method.name == "rrf" else None
     given["fusion_score"] = historian.value(row)
-    given["scores"] = (*historian(row, matched), *hit.scores)
+    given["_tell"] = partial(_told, historian, row, matched, hit.scores)
     return _shown(hit.chunk, given)
+
+
+def _told(historian: Historian, row: int, matched: Matched, later: tuple[Score, ...]) -> tuple[Score, ...]:
+    return (*historian(row, matched), *later)
 
 
 def _shown(chunk: Chunk, given: dict[str, Any]) -> ScoredChunk:

@@ -119,8 +119,11 @@ def plain(value: object) -> Any:
 
 def chunk_object(chunk: Chunk) -> Object:
     """A chunk or scored chunk."""
+    from dowse.types import ScoredChunk
+
     row: Object = plain(chunk)
-    return row | {"meta": dict(chunk.meta)}
+    scores: Object = {"scores": plain(chunk.scores)} if isinstance(chunk, ScoredChunk) else {}
+    return row | scores | {"meta": dict(chunk.meta)}
 
 
 def report_object(report: IndexReport) -> Object:
