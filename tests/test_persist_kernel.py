@@ -38,7 +38,7 @@ def distances(columns: list[NDArray[np.uint64]], query: NDArray[np.uint64]) -> N
 
 @ANY_KERNEL
 @pytest.mark.parametrize("allowed", [None, "few", "most"])
-@pytest.mark.parametrize("words", [1, 6])
+@pytest.mark.parametrize("words", [1, 6, 8, 12])
 def test_the_nearest_codes_are_all_within_the_distance_of_the_last(
     kernel: Kernel, allowed: str | None, words: int
 ) -> None:
@@ -62,7 +62,7 @@ def test_dots_are_those_of_the_rows_asked_for(kernel: Kernel) -> None:
     rng = np.random.default_rng(5)
     floats = rng.normal(size=(40, 100)).astype(np.float32)
     vector = rng.normal(size=100).astype(np.float32)
-    rows = np.array([3, 39, 0])
+    rows = np.array([3, 39, 0, *range(5, 25)])
     wanted = [float(np.dot(floats[row].astype(np.float64), vector)) for row in rows]
     np.testing.assert_allclose(kernel.float_dots(rows, floats, vector), wanted, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(kernel.float_dots(None, floats, vector)[rows], wanted, rtol=1e-4, atol=1e-4)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from company import NOW, OverlapReranker, TrigramEmbedder, company_store
 from dowse.errors import NoRecallError, StorageError, UnavailableError
@@ -75,6 +76,10 @@ def raising(error: Exception) -> Callable[[], None]:
     return act
 
 
+def broken_step(step: Step, error: Exception) -> Step:
+    return structs.replace(step, stage=Broken(step.stage, raising(error)))
+
+
 def with_stage(ready: Prepared, name: str, change: Callable[[Step], Step | None]) -> Prepared:
     waves = tuple(
         tuple(new for step in wave if (new := change(step) if step.stage.name == name else step) is not None)
@@ -93,7 +98,9 @@ def test_a_stage_that_is_down_leaves_the_answer_without_it(store: MemoryStore, n
     """Style rule 28, S3-34, C-26."""
     reason = f"{name} cannot be reached"
     broken = with_stage(
-        ready_for(store), name, lambda step: replace(step, stage=Broken(step.stage, raising(StorageError(reason))))
+        ready_for(store),
+        name,
+        lambda step: structs.replace(step, stage=Broken(step.stage, raising(StorageError(reason)))),
     )
     without = finished(with_stage(ready_for(store), name, lambda step: None))
     found = finished(broken)
@@ -104,7 +111,9 @@ def test_a_stage_that_is_down_leaves_the_answer_without_it(store: MemoryStore, n
 @pytest.mark.parametrize("name", [*optional_stages(), "fuse"])
 def test_a_bug_is_not_swallowed(store: MemoryStore, name: str) -> None:
     broken = with_stage(
-        ready_for(store), name, lambda step: replace(step, stage=Broken(step.stage, raising(TypeError("a bug"))))
+        ready_for(store),
+        name,
+        lambda step: structs.replace(step, stage=Broken(step.stage, raising(TypeError("a bug")))),
     )
     with pytest.raises(TypeError, match="a bug"):
         finished(broken)

@@ -598,7 +598,7 @@ def test_steps_side_by_side_may_only_add_lists() -> None:
         name: str = "meddler"
 
         def __call__(self, slate: Slate, /) -> Slate:
-            return replace(slate, query=replace(slate.query, text="something else"))
+            return replace(slate, query=Query("something else", 1))
 
     waves = ((Step(Meddler()), Step(Act("idle", lambda: None))),)
     with pytest.raises(TypeError, match="'meddler' ran beside others and may only add lists"):

@@ -79,7 +79,7 @@ def test_s3_29_nested_fusion_is_the_mean_vote_of_the_queries(store: MemoryStore)
     slate = searched(store, Variant(OTHER, 0.8))
     own = replace(
         slate,
-        query=replace(slate.query, variants=()),
+        query=structs.replace(slate.query, variants=()),
         lists=tuple(structs.replace(each, variant=0) for each in slate.lists if each.variant == 1),
     )
     second = Assembly(NESTED, store.reader(), Tokenizer()).fuse()(own).fused

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from secrets import token_bytes
 
+import msgspec
+
 from dowse.filters import Prefix
 from dowse.ports import LLM, Reranker, StoreReader
 from dowse.query.adjust import CorpusBoost, Freshness, Threshold
@@ -56,8 +58,7 @@ class Parts:
     now: Callable[[], datetime] = _now
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """A stage and what may happen to it."""
 
     stage: Stage

@@ -119,7 +119,7 @@ class ZScore:
         return _shares(weights) * np.copysign(np.abs(z) ** self.exponent, z)
 
     def unit(self, raw: Values, weights: Values) -> Values:
-        return 1.0 / (1.0 + np.exp(-np.clip(raw, -STEEPEST, STEEPEST)))
+        return 1.0 / (1.0 + np.exp(np.minimum(-raw, STEEPEST)))
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,8 @@ def fused(store: StoreReader, method: Method, lists: list[Ranking], weights: Val
 
 def _union(lists: list[Ids]) -> Ids:
     """Each id once, ascending: `np.unique` without the cost of its many choices."""
-    ids = np.sort(np.concatenate(lists))
+    ids = np.concatenate(lists)
+    ids.sort()
     new = np.ones(len(ids), np.bool_)
     np.not_equal(ids[1:], ids[:-1], out=new[1:])
     return ids[new]
@@ -251,9 +252,11 @@ def _exact(store: StoreReader, lists: list[Ranking], ids: Ids) -> Table:
 def _ranks(own: Ids, scores: Values, ids: Ids) -> Ranks:
     """Ranks by exact score among a leg's own chunks; the order of an approximate leg is forgotten."""
     ranks = np.zeros(len(ids), np.int64)
-    places = np.searchsorted(ids, own)
+    places = ids.searchsorted(own)
     given = scores[places]
-    falling = (given[1:] < given[:-1]) | ((given[1:] == given[:-1]) & (own[1:] > own[:-1]))
+    falling = given[1:] < given[:-1]
+    if not falling.all():
+        falling |= (given[1:] == given[:-1]) & (own[1:] > own[:-1])
     if falling.all() and not np.isnan(given[:1]).any():  # as an exact leg gives them: a sort would change nothing
         ranks[places] = np.arange(1, len(own) + 1)
         return ranks

@@ -326,7 +326,8 @@ _OTHERS = tuple(each.name for each in fields(Slate) if each.name != "lists")
 
 def _added_lists(slate: Slate, attempt: _Attempt) -> Sequence[Ranking]:
     after, known = attempt.after, len(slate.lists)
-    same = all(getattr(after, each) is getattr(slate, each) for each in _OTHERS)
+    before, now = vars(slate), vars(after)
+    same = all(now[each] is before[each] for each in _OTHERS)
     if after.lists[:known] != slate.lists or not same:
         raise TypeError(f"stage {attempt.trace.stage!r} ran beside others and may only add lists")
     return after.lists[known:]

@@ -39,8 +39,7 @@ else:
 TermsByLeg = tuple[tuple[Leg, tuple[str, ...]], ...]
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(msgspec.Struct, frozen=True):
     """The question in other words."""
 
     text: str
@@ -51,8 +50,7 @@ class Variant:
         return dict(self.terms).get(leg, ())
 
 
-@dataclass(frozen=True)
-class Query:
+class Query(msgspec.Struct, frozen=True):
     """The question, as the stages need it."""
 
     text: str
