@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
 import logging
 import os
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -22,7 +23,7 @@ from typing import Any, Literal
 import uvicorn
 
 from dowse.config import Config
-from dowse.errors import BadRequestError
+from dowse.errors import BadRequestError, DowseError
 from dowse.serve.backend import Backend
 from dowse.serve.http import create_app
 from dowse.serve.http_face import Stopping
@@ -30,6 +31,7 @@ from dowse.serve.http_metrics import SHARED_FOLDER
 from dowse.serve.http_options import LONGEST_HEADERS_BYTES, ServerOptions
 from dowse.serve.workers import Crew, take_connections
 from dowse.tracing import LOGGER
+from dowse.types import QueryRequest
 
 KEEP_ALIVE_S = 15
 _M_ARENA_MAX = -8  # of malloc.h
@@ -75,7 +77,20 @@ def serve(service: Service, listening: socket.socket, ready: Callable[[], None] 
 
 def _serve_here(service: Service, listening: socket.socket, ready: Callable[[], None]) -> None:
     _log(verbose=service.verbose)
-    _run(server_for(service), listening, ready)
+    _run(server_for(service, _warmed(service)), listening, ready)
+
+
+def _warmed(service: Service) -> Backend:
+    """Asked once, so that the first who asks need not wait for the model and the compiled loops.
+
+    All that is there by then stays, and need not be looked through for garbage again and again.
+    """
+    backend = Backend.open(service.index, service.config, service.options.access, lives_on=True)
+    with suppress(DowseError):  # an index that cannot be asked is served, too: its pages say what is wrong
+        backend.query(QueryRequest("first question", cache=False))
+    gc.collect()
+    gc.freeze()
+    return backend
 
 
 def _share_memory() -> None:
@@ -178,7 +193,7 @@ def _serve_with_workers(service: Service, listening: socket.socket, ready: Calla
 
 def _work(service: Service, channel: socket.socket) -> None:
     _log(verbose=service.verbose)
-    server = server_for(service)
+    server = server_for(service, _warmed(service))
 
     def protocol() -> asyncio.Protocol:
         kind: Any = server.config.http_protocol_class
