@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -66,6 +67,13 @@ def engine(folder: Path) -> Iterator[Engine]:
         yield engine
 
 
+def need(framework: str) -> None:
+    """Where frameworks are part of the checks, one that is missing is a failure."""
+    if find_spec(framework) is None:
+        missing = pytest.fail if os.environ.get("DOWSE_REQUIRE_FRAMEWORKS") else pytest.skip
+        missing(f"{framework} is not installed")
+
+
 def blocks() -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "adapters.md").read_text("utf-8"), flags=re.DOTALL)
 
@@ -76,8 +84,8 @@ def test_an_example_of_the_page_runs(
 ) -> None:
     needs = {"LangChainRetriever": "langchain_core", "LlamaIndexRetriever": "llama_index"}
     for name, package in needs.items():
-        if name in block and find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
+        if name in block:
+            need(package)
     monkeypatch.chdir(folder)
     exec(compile(block, "docs/adapters.md", "exec"), {})
     printed = capsys.readouterr().out
@@ -176,7 +184,7 @@ def test_a_bug_is_raised() -> None:
 
 
 def test_langchain_documents_are_the_engines_hits_in_its_order(engine: Engine) -> None:
-    pytest.importorskip("langchain_core")
+    need("langchain_core")
     from dowse.adapters import LangChainRetriever
 
     hits = engine.retrieve(QUESTION, 4)
@@ -189,7 +197,7 @@ def test_langchain_documents_are_the_engines_hits_in_its_order(engine: Engine) -
 
 
 def test_a_langchain_retriever_is_part_of_a_chain() -> None:
-    pytest.importorskip("langchain_core")
+    need("langchain_core")
     from langchain_core.runnables import RunnableLambda
 
     from dowse.adapters import LangChainRetriever
@@ -199,7 +207,7 @@ def test_a_langchain_retriever_is_part_of_a_chain() -> None:
 
 
 def test_llama_index_nodes_are_the_engines_hits_in_its_order(engine: Engine) -> None:
-    pytest.importorskip("llama_index.core")
+    need("llama_index")
     from dowse.adapters import LlamaIndexRetriever
 
     hits = engine.retrieve(QUESTION, 4)
@@ -211,7 +219,7 @@ def test_llama_index_nodes_are_the_engines_hits_in_its_order(engine: Engine) -> 
 
 
 def test_a_model_behind_llama_index_reads_the_citation_and_not_the_rest() -> None:
-    pytest.importorskip("llama_index.core")
+    need("llama_index")
     from llama_index.core.schema import MetadataMode
 
     from dowse.adapters import LlamaIndexRetriever
