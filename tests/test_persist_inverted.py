@@ -44,6 +44,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inverted, "_TAIL_ROWS", 3)
     monkeypatch.setattr(inverted, "_PIECE_ENTRIES", 7)
     monkeypatch.setattr(inverted, "_MOST_RUNS", 8)
+    monkeypatch.setattr(inverted, "_STEP", 4)
 
 
 @settings(max_examples=30, deadline=None)
