@@ -168,7 +168,7 @@ def test_a_table_takes_its_place_and_leaves_the_words_around_it() -> None:
 
 def test_the_page_has_a_place_for_every_table() -> None:
     page = report.PAGE.read_text("utf-8")
-    names = ("machine", "bars", "growth", "peers", "stages", "quality")
+    names = ("machine", "bars", "bars at a million", "growth", "peers", "stages", "quality")
     assert report.filled(page, dict.fromkeys(names, "x")).count("\nx\n<!-- end -->") == len(names)
 
 
