@@ -9,10 +9,11 @@ cut scores as it is. docs/decisions/0013-long-documents.md has the figures.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from dowse.identity import id_number
 from dowse.ports import Ids, Mask, StoreReader
