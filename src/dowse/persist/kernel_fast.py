@@ -163,17 +163,23 @@ def _float_dots(rows, data, values, vector, found):  # type: ignore[no-untyped-d
 
 
 @compiled
+def _place(terms, low, high, wanted):  # type: ignore[no-untyped-def]
+    """Where a hash stands among ascending ones from `low` to `high`, or would stand."""
+    while low < high:
+        middle = (low + high) >> 1
+        if terms[middle] < wanted:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
 def _find(terms, ends, hashes, found_starts, found_ends):  # type: ignore[no-untyped-def]
     """Hashes ascend, so each search begins where the last one ended."""
     low = 0
     for number in range(len(hashes)):
-        high = len(terms)
-        while low < high:
-            middle = (low + high) >> 1
-            if terms[middle] < hashes[number]:
-                low = middle + 1
-            else:
-                high = middle
+        low = _place(terms, low, len(terms), hashes[number])
         if low < len(terms) and terms[low] == hashes[number]:
             found_starts[number] = ends[low - 1] if low > 0 else 0
             found_ends[number] = ends[low]
@@ -194,13 +200,7 @@ def _bm25(slots, terms, counts, ends, hashes, legs, weights, norms, sums):  # ty
         low = ends[slot - 1] if slot > 0 else 0
         end = ends[slot]
         for number in range(len(hashes)):
-            high = end
-            while low < high:
-                middle = (low + high) >> 1
-                if terms[middle] < hashes[number]:
-                    low = middle + 1
-                else:
-                    high = middle
+            low = _place(terms, low, end, hashes[number])
             if low < end and terms[low] == hashes[number]:
                 leg = legs[number]
                 lengths, base, slope = norms[leg]
