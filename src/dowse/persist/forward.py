@@ -34,7 +34,7 @@ WORD_LEGS: tuple[Leg, ...] = ("bm25_code", "bm25_nlp")
 # with 0 and 1, "b" in one leg would be "c" in the other.
 _SEEDS = {"bm25_code": 0, "bm25_nlp": 0xA5A5A5A5}
 _MAX_COUNT = np.iinfo(np.uint16).max
-_LOOKS = 100  # terms that are counted one by one before a sort is worth it; measured: 75,000 entries, .02 against 3 ms
+_LOOKS = 100  # terms that are counted one by one before a sort is worth it; chosen
 _KEPT_RUNS = 50_000  # words that are remembered from one writer to the next, some 9 MB; chosen
 
 Slots = NDArray[np.int64]
@@ -204,8 +204,8 @@ def _together(asked: Sequence[Asked], norms: tuple[Norm, ...]) -> Wanted:
 class TermCounts:
     """How many of some chunks hold a term.
 
-    The first to ask are answered by looking at all entries: a sort takes as long as a hundred of them, and after every
-    update there are other chunks.
+    The first to ask are answered by looking at all entries: a sort takes much longer than one of them, and after
+    every update there are other chunks.
     """
 
     def __init__(self, terms: Hashes) -> None:

@@ -32,7 +32,7 @@ _PREFIX = "run-"
 _TYPES = {"terms": "<u4", "ends": "<i8", "slots": "<u4", "counts": "<u2"}
 _TAIL_ROWS = 512  # chunks that may wait: scoring them takes .02 ms compiled, .3 ms in numpy
 _MOST_RUNS = 8  # while writing; chosen: a run more costs a query .01 ms, a run less merges oftener
-_STEP = 32  # how many times as long as its right neighbour a run is in the end; measured: a run more costs a leg .02 ms
+_STEP = 32  # how many times as long as its right neighbour a run is in the end; chosen: few runs
 _PIECE_ENTRIES = 1 << 21  # entries sorted at a time: some 60 MB, and a cache's worth of locality
 
 Entries = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint16]]  # terms, slots, counts

@@ -31,7 +31,7 @@ def row_id(number: int) -> ChunkId:
 
 def batches(values: Sequence[Any], size: int = IN_LIMIT) -> Iterator[Sequence[Any]]:
     """Stretches for `IN (…)`. The last value is repeated up to a power of two, which changes no set: every thread's
-    connection keeps its last 128 statements, and with one for each length a server's memory grew for hours.
+    connection keeps its last 128 statements, and one for each length would fill that with copies of a few.
     """
     for start in range(0, len(values), size):
         part = list(values[start : start + size])

@@ -21,7 +21,7 @@ from dowse.query.slate import Column, Fused, Slate
 
 NEAREST = 5  # chunks that count as a chunk's company; measured: 3 and 10 differ by less than .002 (decision 0011)
 FIRST = 50  # chunks of the fused list that are looked at; measured: 30 loses .002, 100 gains nothing (decision 0011)
-_BLOCK_ROWS = 13  # of a product: as many as BLAS does in the thread that asks
+_BLOCK_ROWS = 13  # of a product; chosen: 13·50·384 is below what makes OpenBLAS use threads
 MOST = 0.5  # a sum is moved by; so that what stands out by itself keeps its lead; measured: costs .0015 (decision 0011)
 _LEAST = 1e-9  # a weight for what points away, so that weights never add up to 0
 
