@@ -89,7 +89,7 @@ def check_vectors(store: EmbeddedStore, ledger: Ledger) -> None:
     ]
     rows, exist = store.reader().vectors(ids(*(each.id for each in living)))
     assert exist.all()
-    np.testing.assert_array_equal(rows, vectors([each.content_hash for each in living], DIMENSION))
+    np.testing.assert_allclose(rows, vectors([each.content_hash for each in living], DIMENSION), atol=5e-5)
     writer.close()
 
 

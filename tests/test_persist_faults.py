@@ -31,7 +31,7 @@ DERIVED = (
     "rows/column-corpus_type", "rows/column-document_id", "rows/column-document_source", "rows/column-file_path",
     "rows/column-language", "rows/column-meta-7465616d", "rows/column-timestamp", "rows/run-0-24.terms",
     "rows/run-0-24.ends", "rows/run-0-24.slots", "rows/run-0-24.counts",
-    "vectors-1/state.json", "vectors-1/slots", "vectors-1/floats", "vectors-1/bytes", "vectors-1/scales",
+    "vectors-1/state.json", "vectors-1/slots", "vectors-1/coarse", "vectors-1/fine", "vectors-1/scales",
 )  # fmt: skip
 
 
@@ -144,7 +144,7 @@ def test_a_reader_that_may_not_write_says_what_to_run(index: Path) -> None:
 
 
 def test_rest_of_a_torn_append_is_cut_off(index: Path) -> None:
-    for name in ("rows/ids", "rows/terms", "rows/column-language", "vectors-1/floats"):
+    for name in ("rows/ids", "rows/terms", "rows/column-language", "vectors-1/fine"):
         with derived_file(index, name).open("ab") as file:
             file.write(b"torn")
     check_whole(index)

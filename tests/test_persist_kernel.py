@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dowse.errors import BadRequestError
 from dowse.persist.bm25 import term_score
-from dowse.persist.kernel import NUMPY, ChunkTerms, Kernel, Norm, Run, Wanted, open_kernel
+from dowse.persist.kernel import NUMPY, ChunkTerms, Kernel, Norm, Packed, Run, Wanted, open_kernel
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 FAST = open_kernel("fast")
@@ -60,16 +60,38 @@ def test_asked_for_more_codes_than_there_are_gives_all(kernel: Kernel) -> None:
 @ANY_KERNEL
 def test_dots_are_those_of_the_rows_asked_for(kernel: Kernel) -> None:
     rng = np.random.default_rng(5)
-    floats = rng.normal(size=(40, 100)).astype(np.float32)
+    coarse, fine = (read_only(rng.integers(-127, 128, (40, 100)).astype(np.int8)) for _ in range(2))
+    kept = Packed(coarse, fine, read_only(rng.random(40).astype(np.float32)))  # type: ignore[arg-type]
     vector = rng.normal(size=100).astype(np.float32)
     rows = np.array([3, 39, 0, *range(5, 25)])
-    wanted = [float(np.dot(floats[row].astype(np.float64), vector)) for row in rows]
-    np.testing.assert_allclose(kernel.float_dots(rows, floats, vector), wanted, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(kernel.float_dots(None, floats, vector)[rows], wanted, rtol=1e-4, atol=1e-4)
-    data = rng.integers(-127, 128, (40, 100)).astype(np.int8)
-    scales = rng.random(40).astype(np.float32)
-    scaled = [float(np.dot(data[row].astype(np.float64), vector)) * float(scales[row]) for row in rows]
-    np.testing.assert_allclose(kernel.byte_dots(rows, data, scales, vector), scaled, rtol=1e-4, atol=1e-3)
+    halves = coarse.astype(np.float64), fine.astype(np.float64) / 254
+    rough, exact = (each * kept.scales[:, None].astype(np.float64) for each in (halves[0], halves[0] + halves[1]))
+    np.testing.assert_allclose(kernel.coarse_dots(rows, kept, vector), (rough @ vector)[rows], rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(kernel.dots(rows, kept, vector), (exact @ vector)[rows], rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(kernel.unpacked(rows, kept), exact[rows], rtol=1e-5, atol=1e-5)
+
+
+@ANY_KERNEL
+def test_all_that_equal_the_last_are_found_however_many_they_are(kernel: Kernel) -> None:
+    count = 5000
+    run = Run(np.array([1], np.uint32), np.array([count]), np.arange(count, dtype=np.uint32), np.ones(count, np.uint16))
+    norm, mask = Norm(np.ones(count, np.uint32), 1.0, 0.5), np.ones(count, np.bool_)
+    spans = (*kernel.find(run, np.array([1], np.uint32)), np.array([2.0]))
+    slots, scores = kernel.best(run, spans, norm, mask, 10)
+    assert sorted(slots.tolist()) == list(range(count))
+    np.testing.assert_allclose(scores, 2.0 / (1 + 1.5))
+
+
+@ANY_KERNEL
+def test_the_best_of_many_are_found_whether_they_come_first_or_last(kernel: Kernel) -> None:
+    count = 5000
+    counts = np.random.default_rng(8).permutation(count).astype(np.uint16) + 1
+    for said in (counts, np.sort(counts), np.sort(counts)[::-1]):
+        run = Run(np.array([1], np.uint32), np.array([count]), np.arange(count, dtype=np.uint32), said.copy())
+        norm, mask = Norm(np.ones(count, np.uint32), 1.0, 0.5), np.ones(count, np.bool_)
+        spans = (*kernel.find(run, np.array([1], np.uint32)), np.array([2.0]))
+        slots, _ = kernel.best(run, spans, norm, mask, 10)
+        assert sorted(said[slots].tolist()) == list(range(count - 9, count + 1))
 
 
 def chunk_terms(chunks: list[dict[int, int]]) -> ChunkTerms:

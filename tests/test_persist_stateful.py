@@ -16,6 +16,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from contracts.store_legs import KEPT
 from dowse.filters import Clause, Eq, Filter, Gt, In, Lt, Ne, Prefix, by_meta, by_path, created_after
 from dowse.identity import document_id
 from dowse.persist import inverted
@@ -82,7 +83,7 @@ def agree(left: Found, right: Found) -> None:
     assert len(set(left.ids.tolist())) == len(left.ids), "a chunk was found twice"
     order_left, order_right = np.argsort(left.ids), np.argsort(right.ids)
     np.testing.assert_array_equal(left.ids[order_left], right.ids[order_right])
-    np.testing.assert_allclose(left.scores[order_left], right.scores[order_right], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(left.scores[order_left], right.scores[order_right], rtol=1e-5, atol=KEPT)
     assert (np.diff(left.scores) <= 0).all()
 
 
@@ -197,7 +198,7 @@ class Twins(RuleBasedStateMachine):
         for leg in WORD_LEGS:
             np.testing.assert_allclose(scores[0][leg], scores[1][leg], rtol=1e-5)
         cosines = [each.score_vectors(near, asked) for each in (reader, memory)]
-        np.testing.assert_allclose(cosines[0], cosines[1], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(cosines[0], cosines[1], atol=KEPT)
 
     @rule()
     def look_up(self) -> None:

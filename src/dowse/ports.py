@@ -205,11 +205,14 @@ class StoreReader(Protocol):
         ...
 
     def score_vectors(self, vector: Vector, ids: Ids) -> Values:
-        """Exact cosine of any chunks; NaN where there is no vector yet."""
+        """Cosine of any chunks, exact up to how a vector is kept; NaN where there is no vector yet."""
         ...
 
     def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
-        """Stored vectors, one row an id, and which of the rows exist (the others are zero)."""
+        """Stored vectors, one row an id, and which of the rows exist (the others are zero).
+
+        A store may keep 16 bits of a value.
+        """
         ...
 
     def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:

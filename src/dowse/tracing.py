@@ -45,7 +45,10 @@ class Tracing:
 
         metadata = result.query_metadata
         at_ns = ended_ns - _ns(metadata.total_ms)
-        whole = self.tracer.start_span(SPAN, start_time=at_ns, attributes=_attributes(facts(result)))
+        whole = self.tracer.start_span(SPAN, start_time=at_ns)
+        if not whole.is_recording():  # nobody listens: OpenTelemetry is installed, and no exporter is set up
+            return
+        whole.set_attributes(_attributes(facts(result)))
         inside = trace.set_span_in_context(whole)
         for stage, spent_ms in metadata.stages:
             # Legs ran side by side and are drawn one after the other: durations are true, starts are not.

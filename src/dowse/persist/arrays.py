@@ -25,7 +25,7 @@ from dowse.errors import CorruptIndexError, StorageError
 
 BLOCK_BYTES = 1 << 20  # chosen: a verification names the damaged megabyte
 STATE = "state.json"
-FORMAT = 2  # 2: the inverted index is ours, and its runs lie beside the rows
+FORMAT = 3  # 2: the inverted index is ours, and its runs lie beside the rows; 3: a vector is kept in 16 bits
 
 
 class FileState(msgspec.Struct, frozen=True):

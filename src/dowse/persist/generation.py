@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -59,10 +60,15 @@ class Generation:
 
     def stamp(self) -> Stamp:
         """Changes whenever something is published; a few microseconds."""
+        return tuple(map(_mark, self._marked))
+
+    @cached_property
+    def _marked(self) -> tuple[str, ...]:
+        """Made once: every question asks for the stamp, and pathlib keeps the parts of every path that is made."""
         paths = [self.derived / CURRENT, self.rows / STATE]
         if self.model is not None:
             paths.append(self.vectors(self.model) / STATE)
-        return tuple(_mark(path) for path in paths)
+        return tuple(map(str, paths))
 
 
 def current(derived: Path) -> Generation | None:
@@ -84,7 +90,7 @@ def following(derived: Path) -> Generation:
     return Generation(derived, max(numbers, default=0) + 1)
 
 
-def _mark(path: Path) -> tuple[int, int, int] | None:
+def _mark(path: str) -> tuple[int, int, int] | None:
     try:
         found = os.stat(path)
     except FileNotFoundError:

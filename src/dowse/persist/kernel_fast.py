@@ -18,14 +18,15 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from dowse.persist.kernel import Best, ChunkTerms, Codes, Mask, Norm, Rows, Run, Spans, Wanted
+from dowse.persist.kernel import FINE_STEPS, Best, ChunkTerms, Codes, Mask, Norm, Packed, Rows, Run, Spans, Wanted
 
 _BLOCK = 4096  # rows at a time, so that their distances stay in the cache
-_STEP = np.float32(0)
+_NONE = np.float32(0)
 _SHIFT = np.uint64(1)
 _AHEAD = 6  # rows between fetching and using one; chosen, no other number was tried
 _LINE_BYTES = 64
 _LEAST = 5e-324  # the smallest number above 0
+_ROOM = 1024  # for chunks that were among the best when they came, besides the best themselves; chosen
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 relaxed = numba.njit(cache=True, nogil=True, fastmath=True)  # sums may be taken in any order, as SIMD needs
 
@@ -92,6 +93,7 @@ def _all_distances(columns, query, distances):  # type: ignore[no-untyped-def]
     """
     for start in range(0, len(distances), _BLOCK):
         end, number = min(start + _BLOCK, len(distances)), 0
+        distances[start:end] = 0
         while number + 6 <= len(columns):
             _add_six(
                 columns[number][start:end],
@@ -111,6 +113,7 @@ def _all_distances(columns, query, distances):  # type: ignore[no-untyped-def]
 
 @compiled
 def _some_distances(columns, query, allowed, distances):  # type: ignore[no-untyped-def]
+    distances[:] = 0
     for number in range(len(columns)):
         column, word = columns[number], query[number]
         for at in range(len(allowed)):
@@ -137,30 +140,41 @@ def _closest(distances, count, farthest):  # type: ignore[no-untyped-def]
 
 
 @relaxed
-def _byte_dots(rows, data, values, scales, vector, found):  # type: ignore[no-untyped-def]
-    """`values` are the same as `data`, in one row."""
-    size = data.shape[1]
+def _coarse_dots(rows, coarse, scales, vector, found):  # type: ignore[no-untyped-def]
+    """A matrix is in one row here, for the prefetching."""
+    size = len(vector)
     for at in range(len(rows)):
         if at + _AHEAD < len(rows):
             for step in range(0, size, _LINE_BYTES):
-                _prefetch(values, rows[at + _AHEAD] * size + step)
-        row, total = rows[at], _STEP
+                _prefetch(coarse, rows[at + _AHEAD] * size + step)
+        first, total = rows[at] * size, _NONE
         for dimension in range(size):
-            total += np.float32(data[row, dimension]) * vector[dimension]
-        found[at] = total * scales[row]
+            total += np.float32(coarse[first + dimension]) * vector[dimension]
+        found[at] = total * scales[rows[at]]
 
 
 @relaxed
-def _float_dots(rows, data, values, vector, found):  # type: ignore[no-untyped-def]
-    size = data.shape[1]
+def _dots(rows, coarse, fine, scales, vector, found):  # type: ignore[no-untyped-def]
+    size = len(vector)
     for at in range(len(rows)):
         if at + _AHEAD < len(rows):
-            for step in range(0, size, _LINE_BYTES // 4):
-                _prefetch(values, rows[at + _AHEAD] * size + step)
-        row, total = rows[at], _STEP
+            for step in range(0, size, _LINE_BYTES):
+                _prefetch(coarse, rows[at + _AHEAD] * size + step)
+                _prefetch(fine, rows[at + _AHEAD] * size + step)
+        first, total, rest = rows[at] * size, _NONE, _NONE
         for dimension in range(size):
-            total += data[row, dimension] * vector[dimension]
-        found[at] = total
+            total += np.float32(coarse[first + dimension]) * vector[dimension]
+            rest += np.float32(fine[first + dimension]) * vector[dimension]
+        found[at] = (total + rest / FINE_STEPS) * scales[rows[at]]
+
+
+@relaxed
+def _unpack(rows, coarse, fine, scales, found):  # type: ignore[no-untyped-def]
+    for at in range(len(rows)):
+        row, scale = rows[at], scales[rows[at]]
+        for dimension in range(found.shape[1]):
+            value = np.float32(coarse[row, dimension]) + np.float32(fine[row, dimension]) / FINE_STEPS
+            found[at, dimension] = value * scale
 
 
 @compiled
@@ -227,6 +241,17 @@ def _replace_least(heap, value):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def _drop_below(least, found, scores, size):  # type: ignore[no-untyped-def]
+    """Leave those that reach the least; how many there are."""
+    kept = 0
+    for at in range(size):
+        if scores[at] >= least:
+            found[kept], scores[kept] = found[at], scores[at]
+            kept += 1
+    return kept
+
+
+@compiled
 def _best(slots, counts, starts, ends, weights, lengths, base, slope, mask, k, sums):  # type: ignore[no-untyped-def]
     """Sum up the entries; then go over them again, each chunk once, and leave the sums at 0 for the next query.
 
@@ -240,22 +265,22 @@ def _best(slots, counts, starts, ends, weights, lengths, base, slope, mask, k, s
             slot, count = slots[entry], np.float64(counts[entry])
             sums[slot] += weight * count / (count + (base + slope * lengths[slot]))
     heap = np.full(min(k, total), _LEAST)  # of the best scores so far; its least is what a chunk must reach
-    found, scores, size = np.empty(total, np.int64), np.empty(total), 0
+    found, scores, size = np.empty(_ROOM + k, np.int64), np.empty(_ROOM + k), 0
     for number in np.argsort(-weights):
         for entry in range(starts[number], ends[number]):
             slot = slots[entry]
             score = sums[slot]
             sums[slot] = 0
             if score >= heap[0] and mask[slot]:
+                if size == len(found):
+                    size = _drop_below(heap[0], found, scores, size)
+                    if 2 * size > len(found):  # very many are equal
+                        found, scores = np.append(found, found), np.append(scores, scores)
                 found[size], scores[size] = slot, score
                 size += 1
                 _replace_least(heap, score)
-    kept = 0
-    for at in range(size):
-        if scores[at] >= heap[0]:
-            found[kept], scores[kept] = found[at], scores[at]
-            kept += 1
-    return found[:kept], scores[:kept]
+    size = _drop_below(heap[0], found, scores, size)
+    return found[:size], scores[:size]
 
 
 class FastKernel:
@@ -265,7 +290,7 @@ class FastKernel:
         self._own = local()
 
     def nearest_codes(self, columns: Sequence[Codes], query: Codes, count: int, allowed: Rows | None) -> Rows:
-        distances = np.zeros(len(columns[0]) if allowed is None else len(allowed), np.uint16)
+        distances = self._distances(len(columns[0]) if allowed is None else len(allowed))
         if allowed is None:
             _all_distances(tuple(columns), query, distances)
         else:
@@ -273,19 +298,19 @@ class FastKernel:
         chosen: Rows = _closest(distances, count, 64 * len(columns))
         return chosen if allowed is None else allowed[chosen]
 
-    def byte_dots(
-        self, rows: Rows, data: NDArray[np.int8], scales: NDArray[np.float32], vector: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
+    def coarse_dots(self, rows: Rows, kept: Packed, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         found = np.empty(len(rows), np.float32)
-        _byte_dots(rows, data, data.reshape(-1), scales, vector, found)
+        _coarse_dots(rows, kept.coarse.reshape(-1), kept.scales, vector, found)
         return found
 
-    def float_dots(
-        self, rows: Rows | None, data: NDArray[np.float32], vector: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
-        wanted = np.arange(len(data)) if rows is None else rows
-        found = np.empty(len(wanted), np.float32)
-        _float_dots(wanted, data, data.reshape(-1), vector, found)
+    def dots(self, rows: Rows, kept: Packed, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        found = np.empty(len(rows), np.float32)
+        _dots(rows, kept.coarse.reshape(-1), kept.fine.reshape(-1), kept.scales, vector, found)
+        return found
+
+    def unpacked(self, rows: Rows, kept: Packed) -> NDArray[np.float32]:
+        found = np.empty((len(rows), kept.coarse.shape[1]), np.float32)
+        _unpack(rows, *kept, found)
         return found
 
     def bm25(self, slots: Rows, said: ChunkTerms, wanted: Wanted) -> NDArray[np.float64]:
@@ -309,3 +334,10 @@ class FastKernel:
         if kept is None or len(kept) < count:
             kept = self._own.zeros = np.zeros(count)
         return kept
+
+    def _distances(self, count: int) -> NDArray[np.uint16]:
+        """Likewise, with anything in it."""
+        kept: NDArray[np.uint16] | None = getattr(self._own, "distances", None)
+        if kept is None or len(kept) < count:
+            kept = self._own.distances = np.empty(count, np.uint16)
+        return kept[:count]

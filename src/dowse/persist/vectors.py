@@ -1,12 +1,15 @@
 """Flat vectors: unit vectors go in, the nearest come out, through ever finer copies of the same rows.
 
-1-bit sign codes around the mean choose a few thousand survivors, int8 a few hundred of those, float32 the answer. No
+1-bit sign codes around the mean choose a few thousand survivors, int8 a few hundred of those, 16 bits the answer. No
 graph and no training: rows are appended, and a filter is a mask before the scan, so a selective one costs less, not
-more, and never starves. Few rows, or few that pass the filter, are scanned in float32 at once.
+more, and never starves. Few rows, or few that pass the filter, need no codes.
+
+The 16 bits are the int8 and another one that says what rounding left of it: 768 bytes a vector of 384 dimensions, where
+float32 beside int8 took 1,920, and a cosine is off by some 2e-6. The truth in SQLite has float32.
 
     slots    the chunk a vector belongs to, by its row in the other derived files
-    floats   float32
-    bytes    int8, each row scaled to its largest value; `scales` has the scale
+    coarse   int8, each row scaled to its largest value; `scales` has the scale
+    fine     int8, what is left of each value, in 1/254 of a coarse step
     signs-N-W  1 bit a dimension, from EXACT_ROWS rows on, the W-th 64 of them; N counts how often the mean was taken
              anew, `mean-N` is it. One file a word, so that a scan adds up whole columns: half the time of rows of words
 """
@@ -20,11 +23,11 @@ from numpy.typing import NDArray
 
 from dowse.errors import BadRequestError
 from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.kernel import NUMPY, Kernel, Rows
+from dowse.persist.kernel import COARSE_STEPS, FINE_STEPS, NUMPY, Kernel, Packed, Rows
 from dowse.ports import Matrix, Values, Vector
 
-EXACT_ROWS = 4096  # a scan of these in float32 costs what choosing survivors would; chosen
-_FINAL = 4  # float32 rescores this many times what was asked for
+EXACT_ROWS = 4096  # a scan of these in int8 costs what choosing survivors would; chosen
+_FINAL = 4  # 16 bits rescore this many times what was asked for
 _MEAN_GROWTH = 8  # the mean is taken anew when there are this many times the rows it was taken from; chosen
 _SCAN_ROWS = 1 << 14  # rows at a time, so that a block stays in the cache
 
@@ -65,10 +68,10 @@ class VectorWriter:
         if not len(slots):
             return
         self._part.append("slots", slots.astype("<u4"))
-        self._part.append("floats", vectors.astype("<f4"))
-        scales = np.abs(vectors).max(axis=1).astype("<f4") / 127
-        self._part.append("scales", scales)
-        self._part.append("bytes", np.rint(vectors / scales[:, None]).astype(np.int8))
+        kept = packed(vectors)
+        self._part.append("coarse", kept.coarse)
+        self._part.append("fine", kept.fine)
+        self._part.append("scales", kept.scales)
         if self._mean is not None:
             self._append_signs(vectors, self._mean)
         self._rows += len(slots)
@@ -85,20 +88,45 @@ class VectorWriter:
 
     def _take_mean(self) -> None:
         """Code all rows again around a mean that fits them better."""
-        floats = PartReader(self._part.folder, self._part.state).array("floats", "<f4", self._dimension)
-        mean = np.asarray(floats.mean(axis=0, dtype=np.float64), np.float32)
+        kept = _kept(PartReader(self._part.folder, self._part.state), self._dimension)
+        rows = range(0, self._rows, _SCAN_ROWS)
+        sums = [_block(kept, start).sum(axis=0, dtype=np.float64) for start in rows]
+        mean = np.asarray(np.sum(sums, axis=0) / self._rows, np.float32)
         old, self._epoch = self._epoch, self._epoch + 1
         self._part.append(f"mean-{self._epoch}", mean.astype("<f4"))
-        for start in range(0, len(floats), _SCAN_ROWS):
-            self._append_signs(floats[start : start + _SCAN_ROWS], mean)
+        for start in rows:
+            self._append_signs(_block(kept, start), mean)
         self._part.drop(f"mean-{old}")
         for word in range(_words(self._dimension)):
             self._part.drop(f"signs-{old}-{word}")
-        self._mean, self._mean_rows = mean, len(floats)
+        self._mean, self._mean_rows = mean, self._rows
 
     def _append_signs(self, vectors: Matrix, mean: Vector) -> None:
         for word, column in enumerate(sign_codes(vectors, mean).T):
             self._part.append(f"signs-{self._epoch}-{word}", column)
+
+
+def packed(vectors: Matrix) -> Packed:
+    """As they are kept."""
+    scales = np.abs(vectors).max(axis=1).astype("<f4") / np.float32(COARSE_STEPS)
+    steps = vectors / scales[:, None]
+    coarse = np.rint(steps)
+    return Packed(coarse.astype(np.int8), np.rint((steps - coarse) * FINE_STEPS).astype(np.int8), scales)
+
+
+def error(vector: Vector) -> float:
+    """The most that a value of this vector is off by when it is kept: half a step and some rounding of float32."""
+    return 0.6 * float(np.abs(vector).max()) / COARSE_STEPS / float(FINE_STEPS)
+
+
+def _kept(part: PartReader, dimension: int) -> Packed:
+    return Packed(
+        part.array("coarse", np.int8, dimension), part.array("fine", np.int8, dimension), part.array("scales", "<f4")
+    )
+
+
+def _block(kept: Packed, start: int) -> Matrix:
+    return NUMPY.unpacked(np.arange(start, min(start + _SCAN_ROWS, len(kept.scales))), kept)
 
 
 def _words(dimension: int) -> int:
@@ -123,9 +151,7 @@ class VectorReader:
         self._kernel = kernel
         self.rows = part.state.rows
         self.slots: Rows = part.array("slots", "<u4").astype(np.int64)
-        self._floats = part.array("floats", "<f4", dimension)
-        self._bytes = part.array("bytes", np.int8, dimension)
-        self._scales = part.array("scales", "<f4")
+        self._kept = _kept(part, dimension)
         epoch = int(part.state.facts.get("epoch", 0))
         self._signs = [part.array(f"signs-{epoch}-{word}", "<u8") for word in range(_words(dimension))]
         self._mean = part.array(f"mean-{epoch}", "<f4")
@@ -139,22 +165,22 @@ class VectorReader:
             code = sign_codes(vector[None, :], self._mean)[0]
             # As many of the passing ones as of all; fewer lose recall.
             rows = self._kernel.nearest_codes(self._signs, code, survivors(self.rows, k), allowed)
-            rows = self._by_bytes(vector, _FINAL * k, rows)
-        cosines = self._kernel.float_dots(None if len(rows) == self.rows else rows, self._floats, vector)
+        rows = self._nearest(vector, _FINAL * k, rows)
+        cosines = self._kernel.dots(rows, self._kept, vector)
         order = _largest(cosines, k)
         return rows[order], cosines[order].astype(np.float64)
 
     def score(self, vector: Vector, rows: Rows) -> Values:
-        return self._kernel.float_dots(rows, self._floats, vector).astype(np.float64)
+        return self._kernel.dots(rows, self._kept, vector).astype(np.float64)
 
     def get(self, rows: Rows) -> Matrix:
-        found: Matrix = self._floats[rows]
-        return found
+        return self._kernel.unpacked(rows, self._kept)
 
-    def _by_bytes(self, vector: Vector, count: int, rows: Rows) -> Rows:
-        if len(rows) <= count:
+    def _nearest(self, vector: Vector, count: int, rows: Rows) -> Rows:
+        """By the coarse half; those that are few are not worth a choice."""
+        if len(rows) <= 2 * count:
             return rows
-        approximate = self._kernel.byte_dots(rows, self._bytes, self._scales, vector)
+        approximate = self._kernel.coarse_dots(rows, self._kept, vector)
         return rows[np.argpartition(approximate, len(rows) - count)[len(rows) - count :]]
 
 
