@@ -127,12 +127,11 @@ def test_bm25_is_the_sum_of_the_formula_over_the_terms(
 ) -> None:
     terms = sorted(terms)
     lengths = np.arange(len(chunks), dtype=np.uint32)
-    wanted = Wanted(
-        np.array(terms, np.uint32),
-        np.array([term % 2 for term in terms], np.int64),
-        np.array([1.0 + term for term in terms], np.float64),
-        (Norm(7 * lengths, 0.5, 2.0), Norm(lengths, 2.0, 3.0)),
-    )
+    legs = [[term for term in terms if term % 2 == leg] for leg in range(2)]
+    wanted = [
+        Wanted(np.array(of_leg, np.uint32), np.array([1.0 + term for term in of_leg], np.float64), norm)
+        for of_leg, norm in zip(legs, (Norm(7 * lengths, 0.5, 2.0), Norm(lengths, 2.0, 3.0)), strict=True)
+    ]
     slots = np.arange(len(chunks))[::-1].astype(np.int64)
     found = kernel.bm25(slots, chunk_terms(chunks), wanted)
     for leg, norm_of in enumerate((lambda slot: 0.5 + 2 * 7 * slot, lambda slot: 2.0 + 3 * slot)):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from dowse.ports import Ids, Mask, Matrix
+from dowse.ports import Ids, Mask, Matrix, Slots
 from dowse.query.company import FIRST, MOST, NEAREST, Company, applies, moved
 from dowse.query.fuse import Method, MinMax, ReciprocalRank, ZScore
 from dowse.query.slate import Column, Fused, Query, Slate
@@ -127,7 +127,7 @@ class Vectors:
 
     by_id: dict[int, Any]
 
-    def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
+    def vectors(self, ids: Ids, slots: Slots | None = None) -> tuple[Matrix, Mask]:
         rows = [self.by_id.get(each) for each in ids.tolist()]
         zero = np.zeros(8, np.float32)
         return np.array([zero if row is None else row for row in rows]), np.array([row is not None for row in rows])

@@ -20,7 +20,7 @@ from dowse.errors import ModelUnavailableError, NoRecallError, StorageError, Una
 from dowse.filters import Filter
 from dowse.identity import chunk_id, embedded_text, id_number, text_hash
 from dowse.persist.memory import MemoryStore
-from dowse.ports import Found, Matrix, StoreReader, Vector
+from dowse.ports import Found, Matrix, Slots, StoreReader, Vector
 from dowse.query.assemble import Assembly, Parts, Step
 from dowse.query.pipeline import Deadline, answer, build, run, walk
 from dowse.query.profiles import named
@@ -413,8 +413,8 @@ class Forgetful:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:
-        return {each: chunk for each, chunk in self.inner.get(ids).items() if each not in self.gone}
+    def get(self, ids: Collection[ChunkId], slots: Slots | None = None) -> Mapping[ChunkId, Chunk]:
+        return {each: chunk for each, chunk in self.inner.get(ids, slots).items() if each not in self.gone}
 
 
 def test_chunks_gone_from_the_store_are_counted_and_the_next_move_up(reader: StoreReader) -> None:

@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float32]  # unit length
     Matrix = NDArray[np.float32]  # one unit vector a row
     Mask = NDArray[np.bool_]
+    Slots = NDArray[np.int64]
 else:
-    Ids = Values = Vector = Matrix = Mask = Any
+    Ids = Values = Vector = Matrix = Mask = Slots = Any
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class Found:
 
     ids: Ids
     scores: Values
+    slots: Slots | None = None  # where the reader that found them has them; only it can use this, to look up less
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,10 @@ class Retriever(Protocol):
 
 
 class StoreReader(Protocol):
-    """One consistent moment of a store. Legs give ids and scores; text is fetched once, after fusion."""
+    """One consistent moment of a store. Legs give ids and scores; text is fetched once, after fusion.
+
+    Where `slots` can be given, they are those of `Found`, parallel to the ids: nothing changes but the time it takes.
+    """
 
     @property
     def stats(self) -> StoreStats: ...
@@ -200,22 +205,24 @@ class StoreReader(Protocol):
         """The best k chunks by cosine that pass the filter and have a vector."""
         ...
 
-    def score_words(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Mapping[Leg, Values]:
+    def score_words(
+        self, terms: Mapping[Leg, Sequence[str]], ids: Ids, slots: Slots | None = None
+    ) -> Mapping[Leg, Values]:
         """Exact BM25 of any chunks, in every leg asked for; 0 where no term occurs."""
         ...
 
-    def score_vectors(self, vector: Vector, ids: Ids) -> Values:
+    def score_vectors(self, vector: Vector, ids: Ids, slots: Slots | None = None) -> Values:
         """Cosine of any chunks, exact up to how a vector is kept; NaN where there is no vector yet."""
         ...
 
-    def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
+    def vectors(self, ids: Ids, slots: Slots | None = None) -> tuple[Matrix, Mask]:
         """Stored vectors, one row an id, and which of the rows exist (the others are zero).
 
         A store may keep 16 bits of a value.
         """
         ...
 
-    def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:
+    def get(self, ids: Collection[ChunkId], slots: Slots | None = None) -> Mapping[ChunkId, Chunk]:
         """Chunks of any level by id; ids that do not exist are left out."""
         ...
 
@@ -223,7 +230,7 @@ class StoreReader(Protocol):
         """Edges that leave (or, with incoming, enter) the chunks, sorted by weight down, then ids."""
         ...
 
-    def passing(self, ids: Ids, where: Filter) -> Mask:
+    def passing(self, ids: Ids, where: Filter, slots: Slots | None = None) -> Mask:
         """Which of the chunks are alive, searchable and pass the filter."""
         ...
 

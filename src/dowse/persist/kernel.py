@@ -62,14 +62,12 @@ class Norm(NamedTuple):
     slope: float
 
 
-@dataclass(frozen=True, eq=False)
-class Wanted:
-    """A query's terms in the legs asked, ascending by hash; the arrays run parallel."""
+class Wanted(NamedTuple):
+    """A query's terms in one leg, ascending by hash; the arrays run parallel."""
 
     hashes: NDArray[np.uint32]
-    legs: NDArray[np.int64]  # which of the legs asked
     weights: NDArray[np.float64]
-    norms: tuple[Norm, ...]  # by leg asked
+    norm: Norm
 
 
 class Kernel(Protocol):
@@ -89,7 +87,7 @@ class Kernel(Protocol):
         """The rows as they were packed, up to half a step of the fine half."""
         ...
 
-    def bm25(self, slots: Rows, said: ChunkTerms, wanted: Wanted) -> NDArray[np.float64]:
+    def bm25(self, slots: Rows, said: ChunkTerms, wanted: Sequence[Wanted]) -> NDArray[np.float64]:
         """A leg a row, a slot a column."""
         ...
 
@@ -138,20 +136,21 @@ class NumpyKernel:
         found *= kept.scales[rows][:, None]
         return found
 
-    def bm25(self, slots: Rows, said: ChunkTerms, wanted: Wanted) -> NDArray[np.float64]:
+    def bm25(self, slots: Rows, said: ChunkTerms, wanted: Sequence[Wanted]) -> NDArray[np.float64]:
         position, ends = entries(slots, said.ends)
         terms = said.terms[position]
+        hashes = np.concatenate([each.hashes for each in wanted])
         # kind="sort" on a short list of wanted values is one vectorised comparison per value, no sort.
-        hits = np.flatnonzero(np.isin(terms, wanted.hashes, kind="sort"))
-        which = np.searchsorted(wanted.hashes, terms[hits])
+        hits = np.flatnonzero(np.isin(terms, hashes, kind="sort"))
+        order = hashes.argsort(kind="stable")
+        which = order[np.searchsorted(hashes, terms[hits], sorter=order)]
         row = np.searchsorted(ends, hits, side="right")
         frequency = said.counts[position[hits]].astype(np.float64)
-        of_leg = wanted.legs[which]
-        norms = np.array([each.base + each.slope * each.lengths[slots] for each in wanted.norms])
-        norm = norms[of_leg, row]
-        part = wanted.weights[which] * frequency / (frequency + norm)
-        legs = len(wanted.norms)
-        sums = np.bincount(of_leg * len(slots) + row, part, legs * len(slots)).reshape(legs, len(slots))
+        of_leg = np.repeat(np.arange(len(wanted)), [len(each.hashes) for each in wanted])[which]
+        norms = np.array([each.norm.base + each.norm.slope * each.norm.lengths[slots] for each in wanted])
+        weights = np.concatenate([each.weights for each in wanted])
+        part = weights[which] * frequency / (frequency + norms[of_leg, row])
+        sums = np.bincount(of_leg * len(slots) + row, part, norms.size).reshape(norms.shape)
         return np.asarray(sums, np.float64)
 
     def find(self, run: Run, hashes: NDArray[np.uint32]) -> tuple[Rows, Rows]:

@@ -22,11 +22,11 @@ from dowse.persist.kernel import FINE_STEPS, Best, ChunkTerms, Codes, Mask, Norm
 
 _BLOCK = 4096  # rows at a time, so that their distances stay in the cache
 _NONE = np.float32(0)
+_FINE_STEP = np.float32(1) / FINE_STEPS
 _SHIFT = np.uint64(1)
 _AHEAD = 6  # rows between fetching and using one; chosen, no other number was tried
 _LINE_BYTES = 64
-_LEAST = 5e-324  # the smallest number above 0
-_ROOM = 1024  # for chunks that were among the best when they came, besides the best themselves; chosen
+_GRADES = 2048  # that scores are counted in, to find the last of the best; chosen
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy")
 relaxed = numba.njit(cache=True, nogil=True, fastmath=True)  # sums may be taken in any order, as SIMD needs
 
@@ -140,32 +140,32 @@ def _closest(distances, count, farthest):  # type: ignore[no-untyped-def]
 
 
 @relaxed
-def _coarse_dots(rows, coarse, scales, vector, found):  # type: ignore[no-untyped-def]
-    """A matrix is in one row here, for the prefetching."""
-    size = len(vector)
+def _coarse_dots(rows, coarse, flat, scales, vector, found):  # type: ignore[no-untyped-def]
+    """`flat` is the same matrix in one row; summing up over that is not vectorised, and takes three times as long."""
+    size = coarse.shape[1]
     for at in range(len(rows)):
         if at + _AHEAD < len(rows):
             for step in range(0, size, _LINE_BYTES):
-                _prefetch(coarse, rows[at + _AHEAD] * size + step)
-        first, total = rows[at] * size, _NONE
+                _prefetch(flat, rows[at + _AHEAD] * size + step)
+        row, total = rows[at], _NONE
         for dimension in range(size):
-            total += np.float32(coarse[first + dimension]) * vector[dimension]
-        found[at] = total * scales[rows[at]]
+            total += np.float32(coarse[row, dimension]) * vector[dimension]
+        found[at] = total * scales[row]
 
 
 @relaxed
-def _dots(rows, coarse, fine, scales, vector, found):  # type: ignore[no-untyped-def]
-    size = len(vector)
+def _dots(rows, coarse, fine, flat_coarse, flat_fine, scales, vector, found):  # type: ignore[no-untyped-def]
+    size = coarse.shape[1]
     for at in range(len(rows)):
         if at + _AHEAD < len(rows):
             for step in range(0, size, _LINE_BYTES):
-                _prefetch(coarse, rows[at + _AHEAD] * size + step)
-                _prefetch(fine, rows[at + _AHEAD] * size + step)
-        first, total, rest = rows[at] * size, _NONE, _NONE
+                _prefetch(flat_coarse, rows[at + _AHEAD] * size + step)
+                _prefetch(flat_fine, rows[at + _AHEAD] * size + step)
+        row, total = rows[at], _NONE
         for dimension in range(size):
-            total += np.float32(coarse[first + dimension]) * vector[dimension]
-            rest += np.float32(fine[first + dimension]) * vector[dimension]
-        found[at] = (total + rest / FINE_STEPS) * scales[rows[at]]
+            value = np.float32(coarse[row, dimension]) + np.float32(fine[row, dimension]) * _FINE_STEP
+            total += value * vector[dimension]
+        found[at] = total * scales[row]
 
 
 @relaxed
@@ -173,7 +173,7 @@ def _unpack(rows, coarse, fine, scales, found):  # type: ignore[no-untyped-def]
     for at in range(len(rows)):
         row, scale = rows[at], scales[rows[at]]
         for dimension in range(found.shape[1]):
-            value = np.float32(coarse[row, dimension]) + np.float32(fine[row, dimension]) / FINE_STEPS
+            value = np.float32(coarse[row, dimension]) + np.float32(fine[row, dimension]) * _FINE_STEP
             found[at, dimension] = value * scale
 
 
@@ -201,7 +201,7 @@ def _find(terms, ends, hashes, found_starts, found_ends):  # type: ignore[no-unt
 
 
 @compiled
-def _bm25(slots, terms, counts, ends, hashes, legs, weights, norms, sums):  # type: ignore[no-untyped-def]
+def _bm25(slots, terms, counts, ends, hashes, weights, lengths, base, slope, sums):  # type: ignore[no-untyped-def]
     """Entries of a chunk and wanted hashes both ascend, so each search begins where the last one ended."""
     for at in range(len(slots)):
         if at + 2 * _AHEAD < len(slots):
@@ -211,76 +211,64 @@ def _bm25(slots, terms, counts, ends, hashes, legs, weights, norms, sums):  # ty
             first = ends[slots[at + _AHEAD] - 1] if slots[at + _AHEAD] > 0 else 0
             for step in range(first, last, _LINE_BYTES // 4):
                 _prefetch(terms, step)
-        slot = slots[at]
+        slot, total = slots[at], 0.0
         low = ends[slot - 1] if slot > 0 else 0
         end = ends[slot]
+        norm = base + slope * lengths[slot]
         for number in range(len(hashes)):
             low = _place(terms, low, end, hashes[number])
             if low < end and terms[low] == hashes[number]:
-                leg = legs[number]
-                lengths, base, slope = norms[leg]
-                norm = base + slope * lengths[slot]
-                sums[leg, at] += weights[number] * counts[low] / (counts[low] + norm)
+                total += weights[number] * counts[low] / (counts[low] + norm)
+        sums[at] = total
 
 
 @compiled
-def _replace_least(heap, value):  # type: ignore[no-untyped-def]
-    """Put a value in the place of the least of a heap."""
-    at = 0
-    while True:
-        below = 2 * at + 1
-        if below >= len(heap):
-            break
-        if below + 1 < len(heap) and heap[below + 1] < heap[below]:
-            below += 1
-        if heap[below] >= value:
-            break
-        heap[at] = heap[below]
-        at = below
-    heap[at] = value
-
-
-@compiled
-def _drop_below(least, found, scores, size):  # type: ignore[no-untyped-def]
-    """Leave those that reach the least; how many there are."""
-    kept = 0
-    for at in range(size):
-        if scores[at] >= least:
-            found[kept], scores[kept] = found[at], scores[at]
-            kept += 1
-    return kept
-
-
-@compiled
-def _best(slots, counts, starts, ends, weights, lengths, base, slope, mask, k, sums):  # type: ignore[no-untyped-def]
-    """Sum up the entries; then go over them again, each chunk once, and leave the sums at 0 for the next query.
-
-    The second time rare terms come first: with good scores in the heap early, most others are passed over.
-    """
-    total = 0
+def _add_up(slots, counts, starts, ends, weights, lengths, base, slope, sums):  # type: ignore[no-untyped-def]
     for number in range(len(starts)):
         weight = weights[number]
-        total += ends[number] - starts[number]
         for entry in range(starts[number], ends[number]):
             slot, count = slots[entry], np.float64(counts[entry])
             sums[slot] += weight * count / (count + (base + slope * lengths[slot]))
-    heap = np.full(min(k, total), _LEAST)  # of the best scores so far; its least is what a chunk must reach
-    found, scores, size = np.empty(_ROOM + k, np.int64), np.empty(_ROOM + k), 0
-    for number in np.argsort(-weights):
+
+
+@compiled
+def _gather(slots, starts, ends, mask, sums, found, scores):  # type: ignore[no-untyped-def]
+    """Each chunk that passes the mask once, with its sum; all sums are 0 again, for the next query. How many it are."""
+    size = 0
+    for number in range(len(starts)):
         for entry in range(starts[number], ends[number]):
             slot = slots[entry]
             score = sums[slot]
             sums[slot] = 0
-            if score >= heap[0] and mask[slot]:
-                if size == len(found):
-                    size = _drop_below(heap[0], found, scores, size)
-                    if 2 * size > len(found):  # very many are equal
-                        found, scores = np.append(found, found), np.append(scores, scores)
+            if score > 0 and mask[slot]:
                 found[size], scores[size] = slot, score
                 size += 1
-                _replace_least(heap, score)
-    size = _drop_below(heap[0], found, scores, size)
-    return found[:size], scores[:size]
+    return size
+
+
+@compiled
+def _largest(found, scores, k, highest):  # type: ignore[no-untyped-def]
+    """The best k and all that equal the last of them. Scores are at most the highest.
+
+    They are counted by grade, to know the grade of the last. A heap of the best takes three times as long as that:
+    what it does next can never be foretold.
+    """
+    histogram, grades = np.zeros(_GRADES + 1, np.int64), _GRADES / highest
+    for at in range(len(scores)):
+        histogram[np.int64(scores[at] * grades)] += 1
+    last, size = _GRADES, histogram[_GRADES]
+    while last > 0 and size < k:
+        last -= 1
+        size += histogram[last]
+    slots, best, to = np.empty(size, np.int64), np.empty(size), 0
+    for at in range(len(scores)):
+        if np.int64(scores[at] * grades) >= last:
+            slots[to], best[to] = found[at], scores[at]
+            to += 1
+    if size <= k:
+        return slots, best
+    among = best >= np.partition(best, size - k)[size - k]
+    return slots[among], best[among]
 
 
 class FastKernel:
@@ -300,12 +288,13 @@ class FastKernel:
 
     def coarse_dots(self, rows: Rows, kept: Packed, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         found = np.empty(len(rows), np.float32)
-        _coarse_dots(rows, kept.coarse.reshape(-1), kept.scales, vector, found)
+        _coarse_dots(rows, kept.coarse, kept.coarse.reshape(-1), kept.scales, vector, found)
         return found
 
     def dots(self, rows: Rows, kept: Packed, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         found = np.empty(len(rows), np.float32)
-        _dots(rows, kept.coarse.reshape(-1), kept.fine.reshape(-1), kept.scales, vector, found)
+        flat = kept.coarse.reshape(-1), kept.fine.reshape(-1)
+        _dots(rows, kept.coarse, kept.fine, *flat, kept.scales, vector, found)
         return found
 
     def unpacked(self, rows: Rows, kept: Packed) -> NDArray[np.float32]:
@@ -313,10 +302,10 @@ class FastKernel:
         _unpack(rows, *kept, found)
         return found
 
-    def bm25(self, slots: Rows, said: ChunkTerms, wanted: Wanted) -> NDArray[np.float64]:
-        sums = np.zeros((len(wanted.norms), len(slots)))
-        query = (wanted.hashes, wanted.legs, wanted.weights, wanted.norms)
-        _bm25(slots, said.terms, said.counts, said.ends, *query, sums)
+    def bm25(self, slots: Rows, said: ChunkTerms, wanted: Sequence[Wanted]) -> NDArray[np.float64]:
+        sums = np.empty((len(wanted), len(slots)))
+        for each, found in zip(wanted, sums, strict=True):
+            _bm25(slots, said.terms, said.counts, said.ends, each.hashes, each.weights, *each.norm, found)
         return sums
 
     def find(self, run: Run, hashes: NDArray[np.uint32]) -> tuple[Rows, Rows]:
@@ -325,14 +314,18 @@ class FastKernel:
         return starts, ends
 
     def best(self, run: Run, spans: Spans, norm: Norm, mask: Mask, k: int) -> Best:
-        found: Best = _best(run.slots, run.counts, *spans, *norm, mask, k, self._zeros(len(norm.lengths)))
-        return found
+        starts, ends, weights = spans
+        sums, found, scores = self._scratch(len(norm.lengths))
+        _add_up(run.slots, run.counts, starts, ends, weights, *norm, sums)
+        size = _gather(run.slots, starts, ends, mask, sums, found, scores)
+        best: Best = _largest(found[:size], scores[:size], k, weights.sum())
+        return best
 
-    def _zeros(self, count: int) -> NDArray[np.float64]:
-        """A thread's own, kept: making a large array anew takes longer than a query."""
-        kept: NDArray[np.float64] | None = getattr(self._own, "zeros", None)
-        if kept is None or len(kept) < count:
-            kept = self._own.zeros = np.zeros(count)
+    def _scratch(self, rows: int) -> tuple[NDArray[np.float64], NDArray[np.uint32], NDArray[np.float64]]:
+        """A thread's own, kept: making large arrays anew takes longer than a query. The first is 0 between queries."""
+        kept = getattr(self._own, "scratch", None)
+        if kept is None or len(kept[0]) < rows:
+            kept = self._own.scratch = (np.zeros(rows), np.empty(rows, np.uint32), np.empty(rows))
         return kept
 
     def _distances(self, count: int) -> NDArray[np.uint16]:

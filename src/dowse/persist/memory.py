@@ -18,7 +18,7 @@ from dowse.persist.bm25 import attainable, length_norm, query_weights, term_scor
 from dowse.persist.links import STRUCTURAL, edge_order, folded, name_order
 from dowse.persist.services import checked
 from dowse.persist.vectors import check_vectors
-from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, Pending, StoreStats, Values, Vector
+from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, Pending, Slots, StoreStats, Values, Vector
 from dowse.text import Tokenizer
 from dowse.types import (
     Chunk,
@@ -235,24 +235,26 @@ class MemoryReader:
         rows = [(id_number(each), float(vector @ own)) for each, own in found if own is not None]
         return _best(rows, k)
 
-    def score_words(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Mapping[Leg, Values]:
+    def score_words(
+        self, terms: Mapping[Leg, Sequence[str]], ids: Ids, slots: Slots | None = None
+    ) -> Mapping[Leg, Values]:
         return {
             leg: np.array([self._bm25(leg, of_leg, number_id(int(each))) for each in ids], np.float64)
             for leg, of_leg in terms.items()
         }
 
-    def score_vectors(self, vector: Vector, ids: Ids) -> Values:
+    def score_vectors(self, vector: Vector, ids: Ids, slots: Slots | None = None) -> Values:
         rows, exist = self.vectors(ids)
         return np.where(exist, (rows @ vector).astype(np.float64), np.nan)
 
-    def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
+    def vectors(self, ids: Ids, slots: Slots | None = None) -> tuple[Matrix, Mask]:
         dimension = self._state.dimension or 0
         found = [self._vector(number_id(int(each))) for each in ids]
         rows = [np.zeros(dimension, np.float32) if each is None else each for each in found]
         exist = np.array([each is not None for each in found], np.bool_)
         return np.array(rows, np.float32).reshape(len(found), dimension), exist
 
-    def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:
+    def get(self, ids: Collection[ChunkId], slots: Slots | None = None) -> Mapping[ChunkId, Chunk]:
         return {each: self._counted(self.chunks[each]) for each in ids if each in self.chunks}
 
     def neighbours(self, ids: Collection[ChunkId], *, incoming: bool = False) -> Sequence[Edge]:
@@ -268,7 +270,7 @@ class MemoryReader:
         found = [each for each in self._names if each.kind == kind and folded(each.name).startswith(folded(prefix))]
         return found[:limit]
 
-    def passing(self, ids: Ids, where: Filter) -> Mask:
+    def passing(self, ids: Ids, where: Filter, slots: Slots | None = None) -> Mask:
         passing = {each.id for each in self._passing(where)}
         return np.array([number_id(int(each)) in passing for each in ids], np.bool_)
 

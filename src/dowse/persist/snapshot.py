@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
 
@@ -16,6 +15,7 @@ from dowse.errors import CorruptIndexError
 from dowse.filters import Filter, check
 from dowse.persist import links, services
 from dowse.persist.arrays import PartReader, read_state
+from dowse.persist.asking import Question, Selection
 from dowse.persist.bm25 import inverse_frequency
 from dowse.persist.columns import ColumnReader
 from dowse.persist.database import Database
@@ -23,36 +23,16 @@ from dowse.persist.embeddings import Model
 from dowse.persist.forward import WORD_LEGS, Asked, ForwardReader, Slots, TermCounts, hash_term
 from dowse.persist.generation import Generation
 from dowse.persist.inverted import InvertedReader
-from dowse.persist.kernel import NUMPY, Best, Kernel, Norm, Run
+from dowse.persist.kernel import NUMPY, Best, Kernel, Norm
 from dowse.persist.sqlite_rows import batches, signed, unsigned
 from dowse.persist.vectors import VectorReader
 from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, StoreStats, Values, Vector
 from dowse.types import Chunk, ChunkId, DocumentInfo, Edge, Leg, Name, Service, ServiceEdge
 
 _FORWARD_ROWS = 2000  # so few passing chunks are scored one and all, cheaper than going through all entries; chosen
-_KNOWN_LIMIT = 8_192  # ids that are remembered, twice, some 2 MB; chosen: 30 questions
 _SELECTIONS = 16  # filters that are remembered, a byte a chunk each; chosen
 _QUESTIONS = 64  # lists of terms that are remembered; chosen
 _VIEWS = 4  # constants of BM25 that are remembered; chosen
-
-
-@dataclass(frozen=True)
-class _Selection:
-    """The living chunks that pass a filter: as a mask over slots, and as the rows of their vectors."""
-
-    mask: Mask
-    count: int
-    vectors: Slots | None  # None: all of them
-    few: Slots | None = None  # the slots themselves, where there are few
-
-
-@dataclass(frozen=True, eq=False)
-class _Question:
-    """A list of terms put to a leg: what is asked, where the runs have it, and the most a chunk could score."""
-
-    asked: Asked
-    spans: list[tuple[Run, Slots, Slots]]
-    attainable: float
 
 
 class Snapshot:
@@ -83,11 +63,9 @@ class Snapshot:
         self.alive[self.dead] = False
         self.living = int(self.alive.sum())
         self._documents = int(part.state.facts.get("documents", 0))
-        self._known: dict[int, int] = {}
-        self._known_before: dict[int, int] = {}  # so that no question loses what its own legs found
-        self._last_slots: tuple[Ids | None, Slots] = (None, np.empty(0, np.int64))
-        self._selections: dict[Filter, _Selection] = {}
-        self._questions: dict[tuple[Leg, tuple[str, ...]], _Question] = {}
+        self._lately: tuple[Ids, Slots] = (np.empty(0, np.uint64), np.empty(0, np.int64))  # of the last fusion
+        self._selections: dict[Filter, Selection] = {}
+        self._questions: dict[tuple[Leg, tuple[str, ...]], Question] = {}
         self._bm25 = STANDARD
         self._views: dict[Bm25, Snapshot] = {}
         self._lock = Lock()
@@ -111,6 +89,7 @@ class Snapshot:
             if found is None:
                 found = copy.copy(self)  # shares the mapped arrays, and the memories that the constants do not touch
                 found._bm25 = constants
+                found._questions = {}
                 found.__dict__.pop("_norms", None)
                 if len(self._views) >= _VIEWS:
                     self._views.clear()
@@ -123,7 +102,8 @@ class Snapshot:
         if not chosen.count or not len(question.asked.hashes) or k <= 0:
             return _nothing()
         if chosen.few is not None:
-            slots, scores = self._scored(leg, question, chosen.few)
+            question.few = (chosen.few, self._exact(chosen.few, {leg: question})[leg])
+            slots, scores = _holding(*question.few)
         else:
             slots, scores = self._best(leg, question, k, chosen.mask)
         return self._found(slots, scores, k)
@@ -135,12 +115,17 @@ class Snapshot:
         rows, cosines = self._vectors.search(vector, k, chosen.vectors)
         return self._found(self._vectors.slots[rows], cosines, k)
 
-    def score_words(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Mapping[Leg, Values]:
+    def score_words(
+        self, terms: Mapping[Leg, Sequence[str]], ids: Ids, slots: Slots | None = None
+    ) -> Mapping[Leg, Values]:
+        asked = {leg: self._question(leg, of_leg) for leg, of_leg in terms.items()}
+        if slots is not None:
+            self._lately = (ids, slots)
+            known = {leg: scores for leg, each in asked.items() if (scores := each.known(slots)) is not None}
+            return known | self._exact(slots, {leg: each for leg, each in asked.items() if leg not in known})
         slots = self._slots(ids)
         exist = slots >= 0
-        asked = {leg: self._question(leg, of_leg).asked for leg, of_leg in terms.items()}
-        scores = self._forward.score(slots if exist.all() else slots[exist], asked, self._norms)
-        return {leg: _spread(values, exist, 0.0) for leg, values in scores.items()}
+        return {leg: _spread(scores, exist, 0.0) for leg, scores in self._exact(slots[exist], asked).items()}
 
     def held_terms(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Sequence[Mapping[Leg, tuple[str, ...]]]:
         return self._forward.held(self._slots(ids), terms)
@@ -148,22 +133,28 @@ class Snapshot:
     def attainable_words(self, terms: Mapping[Leg, Sequence[str]]) -> Mapping[Leg, float]:
         return {leg: self._question(leg, of_leg).attainable for leg, of_leg in terms.items()}
 
-    def score_vectors(self, vector: Vector, ids: Ids) -> Values:
-        rows = self._vector_rows(ids)
+    def score_vectors(self, vector: Vector, ids: Ids, slots: Slots | None = None) -> Values:
+        rows = self._row_of_slot[self._slots(ids) if slots is None else slots]
         if self._vectors is None:
             return np.full(len(ids), np.nan)
         exist = rows >= 0
         return _spread(self._vectors.score(vector, rows if exist.all() else rows[exist]), exist, np.nan)
 
-    def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
-        rows = self._vector_rows(ids)
+    def vectors(self, ids: Ids, slots: Slots | None = None) -> tuple[Matrix, Mask]:
+        rows = self._row_of_slot[self._slots(ids) if slots is None else slots]
+        exist = rows >= 0
+        if self._vectors is not None and exist.all():
+            return self._vectors.get(rows), exist
         found = np.zeros((len(ids), self.model.dimension if self.model else 0), np.float32)
         if self._vectors is not None:
-            found[rows >= 0] = self._vectors.get(rows[rows >= 0])
-        return found, rows >= 0
+            found[exist] = self._vectors.get(rows[exist])
+        return found, exist
 
-    def passing(self, ids: Ids, where: Filter) -> Mask:
-        slots, mask = self._slots(ids), self._selection(where).mask
+    def passing(self, ids: Ids, where: Filter, slots: Slots | None = None) -> Mask:
+        mask = self._selection(where).mask
+        if slots is not None:
+            return mask[slots]
+        slots = self._slots(ids)
         return (slots >= 0) & mask[np.maximum(slots, 0)] if self.rows else slots >= 0
 
     def embedded(self, where: Filter) -> int:
@@ -171,8 +162,14 @@ class Snapshot:
 
     # --- rows of the truth --------------------------------------------------------------------------
 
-    def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:
-        return self._database.chunks(ids)
+    def get(self, ids: Collection[ChunkId], slots: Slots | None = None) -> Mapping[ChunkId, Chunk]:
+        if slots is None:
+            return self._database.chunks(ids)
+        keys = self.keys[slots].tolist()
+        found = self._database.chunks_by_key(keys)
+        if len(found) < len(keys):  # replaced since, and the new ones are published
+            return self._database.chunks(ids)
+        return {each: found[key] for each, key in zip(ids, keys, strict=True)}
 
     def neighbours(self, ids: Collection[ChunkId], *, incoming: bool = False) -> Sequence[Edge]:
         return sorted(self._database.edges(ids, incoming=incoming), key=links.edge_order)
@@ -257,7 +254,7 @@ class Snapshot:
     def _dead_terms(self) -> TermCounts:
         return TermCounts(self._forward.terms_of(self.dead))
 
-    def _question(self, leg: Leg, terms: Sequence[str]) -> _Question:
+    def _question(self, leg: Leg, terms: Sequence[str]) -> Question:
         """Remembered: a leg, fusion and later stages of one query ask for the same."""
         key = leg, tuple(terms)
         found = self._questions.get(key)
@@ -269,7 +266,7 @@ class Snapshot:
                 self._questions[key] = found
         return found
 
-    def _looked_up(self, leg: Leg, said: Mapping[str, int]) -> _Question:
+    def _looked_up(self, leg: Leg, said: Mapping[str, int]) -> Question:
         """Weights from how many living chunks hold each term; terms that none holds are only attainable."""
         pairs = sorted((hash_term(term, leg), times) for term, times in said.items())
         hashes = np.array([each for each, _ in pairs], np.uint32)
@@ -288,25 +285,23 @@ class Snapshot:
             held = np.flatnonzero(holding)
             asked = Asked(hashes[held], asked.weights[held])
             spans = [(run, starts[held], ends[held]) for run, starts, ends in spans]
-        return _Question(asked, spans, attainable)
+        return Question(asked, spans, attainable)
 
-    def _best(self, leg: Leg, question: _Question, k: int, mask: Mask) -> Best:
+    def _best(self, leg: Leg, question: Question, k: int, mask: Mask) -> Best:
         """At least the best k of the runs and of the tail."""
         norm, weights = self._norms[leg], question.asked.weights
         parts = [self._kernel.best(run, (starts, ends, weights), norm, mask, k) for run, starts, ends in question.spans]
         if len(self._tail):
-            parts.append(self._scored(leg, question, self._tail[mask[self._tail]]))
+            tail = self._tail[mask[self._tail]]
+            parts.append(_holding(tail, self._exact(tail, {leg: question})[leg]))
         if len(parts) == 1:
             return parts[0]
         return np.concatenate([slots for slots, _ in parts]), np.concatenate([scores for _, scores in parts])
 
-    def _scored(self, leg: Leg, question: _Question, slots: Slots) -> Best:
-        """Those of the slots that hold a term."""
-        scores = self._forward.score(slots, {leg: question.asked}, self._norms)[leg]
-        hits = np.flatnonzero(scores > 0)
-        return slots[hits], scores[hits]
+    def _exact(self, slots: Slots, questions: Mapping[Leg, Question]) -> dict[Leg, Values]:
+        return self._forward.score(slots, {leg: each.asked for leg, each in questions.items()}, self._norms)
 
-    def _selection(self, where: Filter) -> _Selection:
+    def _selection(self, where: Filter) -> Selection:
         found = self._selections.get(where)
         if found is None:
             check(where)
@@ -315,7 +310,7 @@ class Snapshot:
             some = self._vectors is not None and count < self.rows
             rows = np.flatnonzero(mask[self._vectors.slots]) if self._vectors is not None and some else None
             few = np.flatnonzero(mask) if where and count <= _FORWARD_ROWS else None
-            found = _Selection(mask, count, rows, few)
+            found = Selection(mask, count, rows, few)
             with self._lock:
                 if len(self._selections) >= _SELECTIONS:
                     self._selections.clear()
@@ -329,36 +324,24 @@ class Snapshot:
             slots, scores = slots[among], scores[among]
         ids = self._ids[slots]
         order = np.lexsort((ids, -scores))[:k]
-        with self._lock:
-            if len(self._known) > _KNOWN_LIMIT:
-                self._known_before, self._known = self._known, {}
-            self._known.update(zip(ids[order].tolist(), slots[order].tolist(), strict=True))
-        return Found(ids[order], scores[order])
-
-    def _vector_rows(self, ids: Ids) -> Slots:
-        """By id, the row of its vector; −1 where there is none."""
-        slots = self._slots(ids)
-        return self._row_of_slot[slots]
+        return Found(ids[order], scores[order], slots[order])
 
     def _slots(self, ids: Ids) -> Slots:
-        """By id, its living slot; −1 where there is none. Fusion asks for the same ids twice in a row."""
-        last_ids, last = self._last_slots
-        if ids is last_ids:
-            return last
-        numbers = ids.tolist()
-        known = self._known
-        found = list(map(known.get, numbers))
-        if None in found:
-            found = [known.get(each, self._known_before.get(each)) for each in numbers]
-        if None in found:
-            more = self._learned([each for each, slot in zip(numbers, found, strict=True) if slot is None])
-            found = [more.get(each, -1) if slot is None else slot for each, slot in zip(numbers, found, strict=True)]
-        slots = np.array(found, np.int64)
-        self._last_slots = (ids, slots)
-        return slots
+        """By id, its living slot; −1 where there is none."""
+        known_ids, known = self._lately
+        found = np.full(len(ids), -1, np.int64)
+        if len(known_ids):
+            order = known_ids.argsort()
+            at = order[np.minimum(known_ids.searchsorted(ids, sorter=order), len(order) - 1)]
+            found = np.where(known_ids[at] == ids, known[at], found)
+        missing = np.flatnonzero(found < 0)
+        if len(missing):
+            learned = self._learned(ids[missing].tolist())
+            found[missing] = [learned.get(each, -1) for each in ids[missing].tolist()]
+        return found
 
     def _learned(self, numbers: list[int]) -> dict[int, int]:
-        """Living slots of ids that no leg found lately."""
+        """Living slots of ids that the last fusion did not bring."""
         found: dict[int, int] = {}
         for part in batches([signed(each) for each in numbers], 500):
             marks = ",".join("?" * len(part))
@@ -367,8 +350,6 @@ class Snapshot:
                 slot = self._slots_of_keys(np.array([key], np.int64))
                 if len(slot) and self.alive[slot[0]]:
                     found[unsigned(number)] = int(slot[0])
-        with self._lock:
-            self._known.update(found)
         return found
 
     def _slots_of_keys(self, keys: NDArray[np.int64]) -> Slots:
@@ -380,7 +361,13 @@ class Snapshot:
 
 
 def _nothing() -> Found:
-    return Found(np.empty(0, np.uint64), np.empty(0, np.float64))
+    return Found(np.empty(0, np.uint64), np.empty(0, np.float64), np.empty(0, np.int64))
+
+
+def _holding(slots: Slots, scores: Values) -> Best:
+    """Those that hold a term."""
+    hits = np.flatnonzero(scores > 0)
+    return slots[hits], scores[hits]
 
 
 def _spread(values: Values, where: Mask, otherwise: float) -> Values:

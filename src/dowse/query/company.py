@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from msgspec.structs import replace
 
-from dowse.ports import Ids, Mask, Matrix, Values
+from dowse.ports import Ids, Mask, Matrix, Slots, Values
 from dowse.query.fuse import FLAT, ZScore
 from dowse.query.ranking import Order, order
 from dowse.query.slate import Column, Fused, Slate
@@ -29,7 +29,7 @@ _LEAST = 1e-9  # a weight for what points away, so that weights never add up to 
 class Vectors(Protocol):
     """All of a store that is needed here."""
 
-    def vectors(self, ids: Ids) -> tuple[Matrix, Mask]: ...
+    def vectors(self, ids: Ids, slots: Slots | None = None) -> tuple[Matrix, Mask]: ...
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def with_company(fused: Fused, store: Vectors, crowd: float, pull: float) -> Fus
     """The first chunks moved, or the fused list as it is where there is no company to ask."""
     if not applies(fused):
         return fused
-    vectors, there = store.vectors(fused.ids[:FIRST])
+    vectors, there = store.vectors(fused.ids[:FIRST], None if fused.slots is None else fused.slots[:FIRST])
     rows = np.flatnonzero(there)
     if len(rows) <= NEAREST:  # of so few, all would be company
         return fused
@@ -86,6 +86,7 @@ def moved(fused: Fused, rows: Order, vectors: Matrix, crowd: float, pull: float)
         raw=raw[best],
         values=fused.method.unit(raw[best], counts),
         columns=tuple(_ordered(column, best) for column in columns),
+        slots=None if fused.slots is None else fused.slots[best],
         company=added[best],
     )
 

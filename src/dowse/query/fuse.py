@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from math import fsum, isfinite
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from dowse.errors import BadRequestError, NoRecallError
-from dowse.ports import Ids, StoreReader, Values
+from dowse.ports import Found, Ids, Slots, StoreReader, Values
 from dowse.query.ranking import order, ranked
 from dowse.query.slate import Column, Fused, Ranking, Ranks, Slate
 from dowse.query.weights import Weights
@@ -208,9 +209,10 @@ def weighed(slate: Slate, weights: Weights) -> tuple[list[Ranking], Values]:
 
 
 def fused(store: StoreReader, method: Method, lists: list[Ranking], weights: Values) -> Fused:
-    ids = _union([each.found.ids for each in lists])
-    scores = _exact(store, lists, ids)
-    ranks = np.array([_ranks(each.found.ids, row, ids) for each, row in zip(lists, scores, strict=True)])
+    union = _union([each.found for each in lists])
+    ids = union.ids
+    scores = _exact(store, lists, union)
+    ranks = np.array([_ranks(places, row, ids) for places, row in zip(union.places, scores, strict=True)])
     parts = method.parts(scores, ranks, weights)
     raw = parts.sum(axis=0)
     best = order(raw, ids)
@@ -219,46 +221,64 @@ def fused(store: StoreReader, method: Method, lists: list[Ranking], weights: Val
         Column(each.leg, float(weights[at]), len(each.found.ids), scores[at], ranks[at], parts[at], each.variant)
         for at, each in enumerate(lists)
     )
-    return Fused(method, ids[best], raw, method.unit(raw, weights), columns)
+    slots = None if union.slots is None else union.slots[best]
+    return Fused(method, ids[best], raw, method.unit(raw, weights), columns, slots=slots)
 
 
-def _union(lists: list[Ids]) -> Ids:
-    """Each id once, ascending: `np.unique` without the cost of its many choices."""
-    ids = np.concatenate(lists)
-    ids.sort()
+class _Union(NamedTuple):
+    """Each chunk once, by id ascending, and where each list's own are among them."""
+
+    ids: Ids
+    slots: Slots | None
+    places: list[RankTable]
+
+
+def _union(lists: list[Found]) -> _Union:
+    """`np.unique` with its inverse, without the cost of its many choices."""
+    ids = np.concatenate([each.ids for each in lists])
+    order = ids.argsort()
+    ids = ids[order]
     new = np.ones(len(ids), np.bool_)
     np.not_equal(ids[1:], ids[:-1], out=new[1:])
-    return ids[new]
+    places = np.empty(len(ids), np.int64)
+    places[order] = new.cumsum() - 1
+    slots = [each.slots for each in lists if each.slots is not None]
+    known = np.concatenate(slots)[order][new] if len(slots) == len(lists) else None
+    ends = list(accumulate(len(each.ids) for each in lists))
+    return _Union(ids[new], known, [places[start:end] for start, end in pairwise([0, *ends])])
 
 
-def _exact(store: StoreReader, lists: list[Ranking], ids: Ids) -> Table:
+def _exact(store: StoreReader, lists: list[Ranking], union: _Union) -> Table:
+    ids, slots = union.ids, union.slots
     if not len(ids):  # nothing to ask about; an empty store does not even know its vectors' length
         return np.zeros((len(lists), 0))
     words = {
         variant: store.score_words(
-            {each.leg: each.terms for each in lists if each.variant == variant and each.vector is None}, ids
+            {each.leg: each.terms for each in lists if each.variant == variant and each.vector is None}, ids, slots
         )
         for variant in {each.variant for each in lists}
     }
     return np.array(
         [
-            words[each.variant][each.leg] if each.vector is None else store.score_vectors(each.vector, ids)
+            words[each.variant][each.leg] if each.vector is None else store.score_vectors(each.vector, ids, slots)
             for each in lists
         ],
         np.float64,
     )
 
 
-def _ranks(own: Ids, scores: Values, ids: Ids) -> Ranks:
-    """Ranks by exact score among a leg's own chunks; the order of an approximate leg is forgotten."""
+def _ranks(places: RankTable, scores: Values, ids: Ids) -> Ranks:
+    """Ranks by exact score among a leg's own chunks; the order of an approximate leg is forgotten.
+
+    Places in the union ascend as ids do.
+    """
     ranks = np.zeros(len(ids), np.int64)
-    places = ids.searchsorted(own)
     given = scores[places]
     falling = given[1:] < given[:-1]
     if not falling.all():
-        falling |= (given[1:] == given[:-1]) & (own[1:] > own[:-1])
+        falling |= (given[1:] == given[:-1]) & (places[1:] > places[:-1])
     if falling.all() and not np.isnan(given[:1]).any():  # as an exact leg gives them: a sort would change nothing
-        ranks[places] = np.arange(1, len(own) + 1)
+        ranks[places] = np.arange(1, len(places) + 1)
         return ranks
     brought = np.zeros(len(ids), np.bool_)
     brought[places] = ~np.isnan(given)  # a chunk named twice has one place

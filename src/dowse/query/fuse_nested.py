@@ -104,4 +104,5 @@ def _reordered(flat: Fused, method: CrossQuery, raw: Values, best: Order, ranks:
         method.unit(raw[best], raw),
         columns,
         queries=tuple(row[best] for row in ranks),
+        slots=None if flat.slots is None else flat.slots[best],
     )

@@ -33,8 +33,9 @@ class Hydrate:
         hits = list(slate.hits)
         row, count = len(hits) + slate.dropped, self._count(fused)
         while len(hits) < count and row < len(fused.ids):
-            batch = [number_id(each) for each in fused.ids[row : row + count - len(hits)].tolist()]
-            chunks = self.store.get(batch)
+            wanted = slice(row, row + count - len(hits))
+            batch = [number_id(each) for each in fused.ids[wanted].tolist()]
+            chunks = self.store.get(batch, None if fused.slots is None else fused.slots[wanted])
             hits += [
                 Hit(chunks[each], float(fused.values[at]), at)
                 for at, each in enumerate(batch, start=row)
@@ -46,5 +47,6 @@ class Hydrate:
     def _count(self, fused: Fused) -> int:
         if self.enough is None or self.enough >= self.window:
             return self.window
-        moving = self.unless and self.store.passing(fused.ids[: self.window], self.unless).any()
+        slots = None if fused.slots is None else fused.slots[: self.window]
+        moving = self.unless and self.store.passing(fused.ids[: self.window], self.unless, slots).any()
         return self.window if moving else self.enough

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from dowse.filters import Filter
-from dowse.ports import Found, Ids, Values, Vector
+from dowse.ports import Found, Ids, Slots, Values, Vector
 from dowse.types import (
     Chunk,
     Degradation,
@@ -97,6 +97,7 @@ class Fused(msgspec.Struct, frozen=True, eq=False):
     values: Values  # raw mapped to [0,1]
     columns: tuple[Column, ...]
     queries: tuple[Ranks, ...] = ()  # nested fusion only: ranks in each variant's own fused list, 0 where absent
+    slots: Slots | None = None  # where the store has the chunks; see `Found`
     company: Values | None = None  # what a chunk's neighbours add to `raw`; None where they were not asked
 
 
