@@ -91,5 +91,5 @@ def test_a_chunk_is_written_once_with_its_connections(database: Database) -> Non
     database.read.set_trace_callback(seen.append)
     database.put([tied])
     assert [each for each in seen if each.startswith("UPDATE chunks")] == []
-    counts = {each: chunk.connection_count for each, chunk in database.chunks([one, two, three]).items()}
+    counts = {each: chunk.connection_count for each, chunk in database.chunks([one, two, three], 0).items()}
     assert counts == {one: 1, two: 1, three: 0}

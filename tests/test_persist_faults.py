@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from dowse.errors import CorruptIndexError, NoIndexError, SchemaVersionError
 from dowse.filters import by_language, by_meta
 from dowse.identity import number_id
-from dowse.persist import inverted
+from dowse.persist import arrays, inverted
+from dowse.persist.arrays import PartReader, PartWriter
 from dowse.persist.embedded import EmbeddedStore
 from dowse.persist.manifest import SCHEMA_VERSION
 from dowse.persist.verify import verify
@@ -27,11 +29,13 @@ COUNT = 12
 LIKE = replace(PLAIN, language="python", file_path="src/a.py", meta=(("team", "core"),))
 # Files of this index; a test below holds that the list is complete.
 DERIVED = (
-    "CURRENT", "rows/state.json", "rows/ids", "rows/keys", "rows/terms", "rows/counts", "rows/ends", "rows/lengths",
+    "CURRENT", "rows/state.json", "rows/synced.json", "rows/ids", "rows/keys", "rows/terms", "rows/counts", "rows/ends",
+    "rows/lengths",
     "rows/column-corpus_type", "rows/column-document_id", "rows/column-document_source", "rows/column-file_path",
     "rows/column-language", "rows/column-meta-7465616d", "rows/column-timestamp", "rows/run-0-24.terms",
     "rows/run-0-24.ends", "rows/run-0-24.slots", "rows/run-0-24.counts",
-    "vectors-1/state.json", "vectors-1/slots", "vectors-1/coarse", "vectors-1/fine", "vectors-1/scales",
+    "vectors-1/state.json", "vectors-1/synced.json", "vectors-1/slots",
+    "vectors-1/coarse", "vectors-1/fine", "vectors-1/scales",
 )  # fmt: skip
 
 
@@ -293,3 +297,93 @@ def test_no_index_is_not_made_unasked(index_folder: Path, options: dict[str, boo
     with pytest.raises(NoIndexError, match="dowse index"):
         EmbeddedStore(index_folder, **options)
     assert not index_folder.exists()
+
+
+# --- a power failure --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PartWriter:
+    """Two blocks and a bit that were synced, and some rows that were not, in the first run of a machine."""
+    monkeypatch.setattr(arrays, "_boot", lambda: "first")
+    writer = PartWriter(tmp_path)
+    writer.append("rows", np.arange(arrays.BLOCK_BYTES * 9 // 32, dtype="<i8"))
+    writer.append("still", np.arange(9, dtype="<i8"))
+    writer.publish(1, 1)
+    writer.sync()
+    writer.append("rows", np.arange(500, dtype="<i8"))
+    writer.publish(2, 2)
+    writer.close()
+    return writer
+
+
+def harm(part: PartWriter, at: int) -> None:
+    with open(part.folder / "rows", "r+b") as file:
+        file.seek(at, os.SEEK_SET if at >= 0 else os.SEEK_END)
+        file.write(b"\0" * 8)
+
+
+def test_what_was_not_synced_is_checked_when_the_machine_runs_again(
+    part: PartWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    harm(part, -8)
+    PartReader(part.folder)  # the machine did not stop: nothing can be lost
+    monkeypatch.setattr(arrays, "_boot", lambda: "second")
+    with pytest.raises(CorruptIndexError, match=r"rows, megabyte 2 was lost when the machine stopped; run `dowse rebu"):
+        PartReader(part.folder)
+
+
+def test_what_was_synced_is_not_checked_again(part: PartWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    harm(part, 8)
+    monkeypatch.setattr(arrays, "_boot", lambda: "second")
+    reader = PartReader(part.folder)
+    assert len(list(reader.damaged())) == 1  # as the doctor finds it
+    (part.folder / arrays.SYNCED).unlink()  # nobody knows what was synced: all is checked
+    with pytest.raises(CorruptIndexError, match="megabyte 0 was lost"):
+        PartReader(part.folder)
+
+
+def test_what_survived_is_read_and_written_on(part: PartWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "_boot", lambda: "second")
+    writer = PartWriter(part.folder)
+    writer.append("rows", np.arange(7, dtype="<i8"))
+    writer.publish(3, 3)
+    writer.sync()
+    writer.close()
+    monkeypatch.setattr(arrays, "_boot", lambda: "third")
+    reader = PartReader(part.folder)
+    assert reader.array("rows", "<i8")[-8:].tolist() == [499, 0, 1, 2, 3, 4, 5, 6]
+    assert list(reader.damaged(unsynced=True)) == list(reader.damaged()) == []
+
+
+def test_publishing_forces_nothing_to_the_disk_and_syncing_does_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda handle: forced.append(os.readlink(f"/proc/self/fd/{handle}")))
+    writer = PartWriter(tmp_path / "part")
+    for _ in range(2):
+        writer.append("rows", np.arange(9, dtype="<i8"))
+        writer.publish(1, 1)
+    assert forced == []
+    writer.sync()
+    names = [Path(each).name for each in forced]
+    assert names == ["rows", "state.json", "synced.json.new", "part"]
+    writer.sync()
+    assert len(forced) == 4
+    monkeypatch.setattr(arrays, "_boot", lambda: "")  # a system that does not say whether it was stopped
+    writer.append("rows", np.arange(9, dtype="<i8"))
+    writer.publish(2, 2)
+    assert [Path(each).name for each in forced[4:]] == ["rows", "state.json.new", "part"]
+    writer.close()
+
+
+def test_an_index_that_a_power_failure_tore_is_mended_on_open(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("rows", "vectors-1"):
+        (generation(index) / name / arrays.SYNCED).unlink()
+    path = derived_file(index, "vectors-1/fine")
+    with open(path, "r+b") as file:
+        file.seek(-16, os.SEEK_END)
+        file.write(b"\x55" * 16)
+    monkeypatch.setattr(arrays, "_boot", lambda: "another")
+    check_whole(index)

@@ -168,7 +168,12 @@ class Dowse:
         found = len(self._store.reader().search_words("bm25_nlp", word, 30, ()).ids)
         done = time.process_time()
         writer.close()
-        return {"cpu_ms": 1000 * (done - started), "open_cpu_ms": 1000 * (opened - started), "found": found}
+        return {
+            "cpu_ms": 1000 * (done - started),
+            "open_cpu_ms": 1000 * (opened - started),
+            "close_cpu_ms": 1000 * (time.process_time() - done),
+            "found": found,
+        }
 
     def recall(self, queries: str, corpus_file: str, vectors: str, where: list[str] | None, k: int) -> dict[str, float]:
         """Of the exact nearest k, how many the dense leg finds; equal cosines count. And whether it finds k at all."""

@@ -4,6 +4,11 @@ A part is a folder of such files and a `state.json` that says how many bytes of 
 replace the state atomically, so a reader sees all of a publication or nothing of it, and what a crashed writer left
 beyond the state is cut off. Files are written, never stored into through a map: a full disk is an error at `write`,
 not a bus error. The state carries a CRC-32 of every block, by which `verify` finds a flipped bit.
+
+A publication is not forced to the disk: the truth was, and a part can be made again from it. `sync` does that, when
+the writer ends, and notes how far in `synced.json`. A state says in which run of the machine it was written, and
+whoever opens the part in another one checks what was not synced: a power failure may have lost it, a killed process
+cannot.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ import mmap
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -25,6 +31,7 @@ from dowse.errors import CorruptIndexError, StorageError
 
 BLOCK_BYTES = 1 << 20  # chosen: a verification names the damaged megabyte
 STATE = "state.json"
+SYNCED = "synced.json"
 FORMAT = 3  # 2: the inverted index is ours, and its runs lie beside the rows; 3: a vector is kept in 16 bits
 
 
@@ -44,6 +51,7 @@ class PartState(msgspec.Struct, frozen=True):
     format: int = FORMAT
     files: dict[str, FileState] = {}
     facts: dict[str, float] = {}  # small numbers that belong to the rows
+    boot: str = ""  # the run of the machine that it was written in; empty: all of it was forced to the disk before
 
 
 @contextmanager
@@ -62,16 +70,35 @@ def storing(folder: Path, name: str = "") -> Iterator[None]:
         raise
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Write a small file so that it is wholly old or wholly new after any crash."""
-    temporary = path.with_name(path.name + ".new")
+def replace_file(path: Path, data: bytes, *, sync: bool = True) -> None:
+    """Write a small file so that it is wholly old or wholly new after any crash; of the machine, too, if synced."""
+    temporary = f"{path}.new"
     with storing(path):
         with open(temporary, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, path)
-        sync_folder(path.parent)
+        if sync:
+            sync_folder(path.parent)
+
+
+@cache
+def _boot() -> str:
+    """Names this run of the machine; empty where the system has no such name, and everything is synced at once."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return ""
+
+
+def _synced(folder: Path) -> dict[str, int]:
+    """By file, the bytes that were forced to the disk, as far as it is known."""
+    try:
+        return msgspec.json.decode((folder / SYNCED).read_bytes(), type=dict[str, int])
+    except (FileNotFoundError, msgspec.DecodeError):  # it says what need not be checked; without it, all is
+        return {}
 
 
 def sync_folder(folder: Path) -> None:
@@ -103,8 +130,8 @@ class PartWriter:
         self.state = read_state(folder) if (folder / STATE).exists() else PartState(0, 0)
         self._sizes = {name: each.bytes for name, each in self.state.files.items()}
         self._sums = {name: (list(each.blocks), each.tail) for name, each in self.state.files.items()}
+        self._synced = _synced(folder)
         self._open: dict[str, int] = {}
-        self._dirty: set[str] = set()
 
     def size(self, name: str) -> int:
         """Bytes of a file, with what is not published yet."""
@@ -117,7 +144,6 @@ class PartWriter:
         with storing(self.folder, name):
             handle = self._handle(name)
             self._write(handle, data)
-        self._dirty.add(name)
         self._sizes[name] = self.size(name) + len(data)
         self._checksum(name, data)
 
@@ -138,23 +164,38 @@ class PartWriter:
             (self.folder / name).unlink(missing_ok=True)
         self._sizes.pop(name, None)
         self._sums.pop(name, None)
-        self._dirty.discard(name)
         if name in self._open:
             os.close(self._open.pop(name))
 
     def publish(self, rows: int, seq: int, facts: Mapping[str, float] | None = None) -> None:
-        with storing(self.folder):
-            for name in sorted(self._dirty):
-                os.fsync(self._open[name])
-        self._dirty.clear()
+        """What was appended counts from here on."""
         gone = set(self.state.files) - set(self._sizes)
         files = {
             name: FileState(self._sizes[name], tuple(self._sums[name][0]), self._sums[name][1]) for name in self._sizes
         }
-        self.state = PartState(rows, seq, FORMAT, files, dict(self.state.facts) | dict(facts or {}))
-        replace_file(self.folder / STATE, msgspec.json.encode(self.state))
+        self.state = PartState(rows, seq, FORMAT, files, dict(self.state.facts) | dict(facts or {}), _boot())
+        if not _boot():
+            self._force()
+        replace_file(self.folder / STATE, msgspec.json.encode(self.state), sync=not _boot())
         for name in gone:
             (self.folder / name).unlink(missing_ok=True)
+
+    def sync(self) -> None:
+        """What is published is on the disk from here on. The state stays as it is, and so do its readers."""
+        sizes = {name: each.bytes for name, each in self.state.files.items()}
+        if sizes == self._synced:
+            return
+        self._force()
+        with storing(self.folder, STATE), open(self.folder / STATE, "rb") as file:
+            os.fsync(file.fileno())
+        self._synced = sizes
+        replace_file(self.folder / SYNCED, msgspec.json.encode(sizes))
+
+    def _force(self) -> None:
+        with storing(self.folder):
+            for name, size in sorted(self._sizes.items()):
+                if size != self._synced.get(name, 0):
+                    os.fsync(self._handle(name))
 
     def close(self) -> None:
         while self._open:
@@ -197,6 +238,9 @@ class PartReader:
     def __init__(self, folder: Path, state: PartState | None = None) -> None:
         self.folder = folder
         self.state = state or read_state(folder)
+        if self.state.boot not in ("", _boot()):
+            for lost in self.damaged(unsynced=True):
+                raise CorruptIndexError(f"{lost} was lost when the machine stopped; run `dowse rebuild`")
 
     def array(self, name: str, dtype: Any, *shape: int) -> NDArray[Any]:
         """The file as an array of rows; empty when it does not exist."""
@@ -220,13 +264,15 @@ class PartReader:
         finally:
             os.close(handle)
 
-    def damaged(self) -> Iterator[str]:
-        """Names of files and blocks whose bytes are not those that were written."""
+    def damaged(self, *, unsynced: bool = False) -> Iterator[str]:
+        """Names of files and blocks whose bytes are not those that were written; of all, or of those not synced."""
+        synced = _synced(self.folder) if unsynced else {}
         for name, known in self.state.files.items():
-            if not known.bytes:
+            if known.bytes <= synced.get(name, 0):
                 continue
             data = memoryview(self._map(name, known.bytes))
             sums = [*known.blocks, *([known.tail] if known.bytes % BLOCK_BYTES else [])]
-            for number, wanted in enumerate(sums):
+            first = synced.get(name, 0) // BLOCK_BYTES
+            for number, wanted in enumerate(sums[first:], first):
                 if crc32(data[number * BLOCK_BYTES : (number + 1) * BLOCK_BYTES]) != wanted:
                     yield f"{self.folder.name}/{name}, megabyte {number}"

@@ -184,13 +184,15 @@ class Database:
 
     # --- chunks -------------------------------------------------------------------------------------
 
-    def chunks(self, ids: Collection[ChunkId]) -> dict[ChunkId, Chunk]:
-        """By id; a living row wins over a dead one that is still there."""
+    def chunks(self, ids: Collection[ChunkId], seq: int) -> dict[ChunkId, Chunk]:
+        """By id, those that had not died by that change; of two rows with one id, the living."""
         found: dict[ChunkId, Chunk] = {}
         by_row = {id_row(each): each for each in ids}
         for part in batches(list(by_row)):
             rows = self.query(
-                f"SELECT id, body, connections FROM chunks WHERE id IN ({marks(part)}) ORDER BY died IS NULL, key", part
+                f"SELECT id, body, connections FROM chunks WHERE id IN ({marks(part)}) AND ifnull(died > ?, 1)"
+                " ORDER BY died IS NULL, key",
+                [*part, seq],
             )
             for row, body, connections in rows:
                 found[by_row[row]] = _decode_chunk(body, connections)

@@ -20,6 +20,7 @@ class Parts:
     """The parts that hold one row a chunk, open for appending."""
 
     def __init__(self, place: Generation, database: Database, runs: Runs) -> None:
+        self.place = place
         self._database = database
         self.rows = PartWriter(place.rows)
         self._forward = ForwardWriter(self.rows, runs)
@@ -49,6 +50,9 @@ class Parts:
         """What readers find in many pieces, they find in few from now on."""
         if self._inverted.settle():
             self.rows.publish(self._count, self.rows.state.seq)
+
+    def sync(self) -> None:
+        self.rows.sync()
 
     def close(self) -> None:
         self.rows.close()

@@ -164,11 +164,11 @@ class Snapshot:
 
     def get(self, ids: Collection[ChunkId], slots: Slots | None = None) -> Mapping[ChunkId, Chunk]:
         if slots is None:
-            return self._database.chunks(ids)
+            return self._database.chunks(ids, self.seq)
         keys = self.keys[slots].tolist()
         found = self._database.chunks_by_key(keys)
         if len(found) < len(keys):  # replaced since, and the new ones are published
-            return self._database.chunks(ids)
+            return self._database.chunks(ids, self.seq)
         return {each: found[key] for each, key in zip(ids, keys, strict=True)}
 
     def neighbours(self, ids: Collection[ChunkId], *, incoming: bool = False) -> Sequence[Edge]:

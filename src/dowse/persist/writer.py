@@ -11,12 +11,12 @@ import numpy as np
 from dowse.errors import CorruptIndexError, ModelMismatchError
 from dowse.identity import embedded_text
 from dowse.persist import links
-from dowse.persist.arrays import PartReader, PartWriter
+from dowse.persist.arrays import STATE, PartReader, PartWriter, read_state
 from dowse.persist.database import Database
 from dowse.persist.embeddings import Embeddings, Model
 from dowse.persist.forward import Runs, Slots
 from dowse.persist.generation import Generation, current, following
-from dowse.persist.latest import Row
+from dowse.persist.latest import MOST_LATEST, Row
 from dowse.persist.lock import WriterLock
 from dowse.persist.row_parts import Parts
 from dowse.persist.services import read_facts, replace_graph
@@ -44,6 +44,7 @@ class EmbeddedWriter:
         self._runs = runs
         self._filling: Model | None = None
         self._waiting: dict[str, list[int]] = {}
+        self._fresh: list[tuple[int, Row]] | None = None  # of the last publication, those without a vector, if known
         self._parts: Parts | None = None
         self._catch_up()
 
@@ -90,15 +91,18 @@ class EmbeddedWriter:
             return
         if seq == parts.rows.state.seq:
             return
+        self._fresh = None
+        latest: list[tuple[int, Row]] = []
         try:
-            added = self._append_rows(parts, seq)
+            added = self._append_rows(parts, seq, latest)
         except BaseException:
             parts.close()  # what was appended but not published is cut off when the parts are opened again
             self._parts = None
             raise
-        self._database.purge(seq, tombstones=False)
-        for model in self._embeddings.models():
-            self._fill_from_cache(model, added)
+        models = self._embeddings.models()
+        filled = {slot for model in models for slot in self._fill_from_cache(model, added)}
+        if len(models) == 1 and len(latest) == len(added):
+            self._fresh = [(slot, row) for slot, row in latest if slot not in filled]
         dead = self._database.query("SELECT count(*) FROM tombstones")[0][0]
         if dead > max(_DEAD_LEAST, _DEAD_SHARE * parts.rows.state.rows):
             self.compact()
@@ -106,7 +110,7 @@ class EmbeddedWriter:
     def compact(self) -> None:
         """A new generation from the truth. The old one serves until the new one is whole."""
         self._let_go()
-        self._waiting = {}  # slots are about to be numbered anew
+        self._waiting, self._fresh = {}, None  # slots are about to be numbered anew
         serving = self._serving_number()
         seq = self._database.seq()
         place = following(self._derived)
@@ -115,6 +119,7 @@ class EmbeddedWriter:
             added = self._append_rows(parts, seq)
             for model in self._embeddings.models():
                 self._vectors_anew(place, model, added)
+            parts.sync()
             parts.close()
         except BaseException:
             parts.close()
@@ -190,6 +195,8 @@ class EmbeddedWriter:
         try:
             self.publish()
             self._open().settle()
+            self._sync()
+            self._database.purge(self._open().rows.state.seq, tombstones=False)
         finally:
             self._let_go()
             self._runs.rest()
@@ -223,12 +230,28 @@ class EmbeddedWriter:
             self._parts.close()
             self._parts = None
 
-    def _append_rows(self, parts: Parts, seq: int) -> list[tuple[int, str]]:
-        """Derive what the truth has beyond the parts, and publish it. The slots and hashes that were added."""
+    def _sync(self) -> None:
+        """All derived parts are on the disk from here on, as the truth is from its commits on."""
+        parts = self._open()
+        parts.sync()
+        for model in self._embeddings.models():
+            if self._vectors_of(model):
+                vectors = PartWriter(parts.place.vectors(model.number))
+                vectors.sync()
+                vectors.close()
+
+    def _append_rows(
+        self, parts: Parts, seq: int, latest: list[tuple[int, Row]] | None = None
+    ) -> list[tuple[int, str]]:
+        """Derive what the truth has beyond the parts, and publish it. The slots and hashes that were added; the first
+        of the rows themselves are added to `latest`.
+        """
         added: list[tuple[int, str]] = []
         while rows := self._database.rows_after(parts.last_key, _BATCH_ROWS):
             first = parts.append(rows)
-            added += [(first + number, row.content_hash) for number, row in enumerate(rows)]
+            added += [(slot, row.content_hash) for slot, row in enumerate(rows, first)]
+            if latest is not None and len(latest) < MOST_LATEST:
+                latest += enumerate(rows, first)
         parts.publish(seq)
         return added
 
@@ -269,6 +292,9 @@ class EmbeddedWriter:
 
     def _missing(self, model: Model) -> Iterator[list[tuple[int, Row]]]:
         """Slots without a vector, and their rows, in batches."""
+        if self._fresh is not None and self._vectors_of(model) + len(self._fresh) == self._open().rows.state.rows:
+            yield self._fresh  # a slot has one vector at most, so no other can lack one
+            return
         snapshot = self._reader()
         missing = snapshot.without_vector(self._vector_reader(model))
         for start in range(0, len(missing), _BATCH_ROWS):
@@ -283,18 +309,25 @@ class EmbeddedWriter:
             raise ModelMismatchError(f"{name} gives {dimension} dimensions, the index has {known.dimension}")
         return known or self._embeddings.add_model(name, dimension)
 
+    def _vectors_of(self, model: Model) -> int:
+        """How many there are."""
+        place = current(self._derived)
+        folder = None if place is None else place.vectors(model.number)
+        return 0 if folder is None or not (folder / STATE).exists() else read_state(folder).rows
+
     def _vector_reader(self, model: Model) -> VectorReader | None:
         place = current(self._derived)
-        if place is None or not (place.vectors(model.number) / "state.json").exists():
+        if place is None or not (place.vectors(model.number) / STATE).exists():
             return None
         return VectorReader(PartReader(place.vectors(model.number)), model.dimension)
 
-    def _fill_from_cache(self, model: Model, added: Sequence[tuple[int, str]]) -> None:
-        """Vectors that are known already, for chunks that are new: a renamed file embeds nothing."""
+    def _fill_from_cache(self, model: Model, added: Sequence[tuple[int, str]]) -> list[int]:
+        """Vectors that are known already, for chunks that are new: a renamed file embeds nothing. The slots."""
         known = self._embeddings.get(model, [each for _, each in added])
         rows = [(slot, known[each]) for slot, each in added if each in known]
         if rows:
             self._append_vectors(model, np.array([slot for slot, _ in rows], np.int64), np.stack([v for _, v in rows]))
+        return [slot for slot, _ in rows]
 
     def _fill(self, model: Model, rows: Sequence[tuple[int, Row]]) -> list[tuple[int, Row]]:
         """Use what the cache has; return the rest."""
@@ -316,6 +349,7 @@ class EmbeddedWriter:
                 slots = np.array([slot for slot, _ in found], np.int64)
                 writer.append(slots, np.stack([vector for _, vector in found]))
         writer.publish(self._database.seq())
+        part.sync()
         part.close()
 
     def _append_vectors(self, model: Model, slots: Slots, vectors: Matrix) -> None:
@@ -331,3 +365,6 @@ class EmbeddedWriter:
             writer.publish(self._database.seq())
         finally:
             part.close()
+        if self._fresh is not None:
+            filled = set(slots.tolist())
+            self._fresh = [(slot, row) for slot, row in self._fresh if slot not in filled]

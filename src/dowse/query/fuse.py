@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from math import fsum, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -212,7 +211,7 @@ def fused(store: StoreReader, method: Method, lists: list[Ranking], weights: Val
     union = _union([each.found for each in lists])
     ids = union.ids
     scores = _exact(store, lists, union)
-    ranks = np.array([_ranks(places, row, ids) for places, row in zip(union.places, scores, strict=True)])
+    ranks = _ranks(union, scores)
     parts = method.parts(scores, ranks, weights)
     raw = parts.sum(axis=0)
     best = order(raw, ids)
@@ -226,11 +225,12 @@ def fused(store: StoreReader, method: Method, lists: list[Ranking], weights: Val
 
 
 class _Union(NamedTuple):
-    """Each chunk once, by id ascending, and where each list's own are among them."""
+    """Each chunk once, by id ascending. And of all lists in a row: whose an entry is, and where it is among them."""
 
     ids: Ids
     slots: Slots | None
-    places: list[RankTable]
+    owners: Ranks
+    places: Ranks
 
 
 def _union(lists: list[Found]) -> _Union:
@@ -244,8 +244,8 @@ def _union(lists: list[Found]) -> _Union:
     places[order] = new.cumsum() - 1
     slots = [each.slots for each in lists if each.slots is not None]
     known = np.concatenate(slots)[order][new] if len(slots) == len(lists) else None
-    ends = list(accumulate(len(each.ids) for each in lists))
-    return _Union(ids[new], known, [places[start:end] for start, end in pairwise([0, *ends])])
+    owners = np.repeat(np.arange(len(lists)), [len(each.ids) for each in lists])
+    return _Union(ids[new], known, owners, places)
 
 
 def _exact(store: StoreReader, lists: list[Ranking], union: _Union) -> Table:
@@ -267,21 +267,30 @@ def _exact(store: StoreReader, lists: list[Ranking], union: _Union) -> Table:
     )
 
 
-def _ranks(places: RankTable, scores: Values, ids: Ids) -> Ranks:
-    """Ranks by exact score among a leg's own chunks; the order of an approximate leg is forgotten.
-
-    Places in the union ascend as ids do.
-    """
-    ranks = np.zeros(len(ids), np.int64)
-    given = scores[places]
-    falling = given[1:] < given[:-1]
-    if not falling.all():
-        falling |= (given[1:] == given[:-1]) & (places[1:] > places[:-1])
-    if falling.all() and not np.isnan(given[:1]).any():  # as an exact leg gives them: a sort would change nothing
-        ranks[places] = np.arange(1, len(places) + 1)
+def _ranks(union: _Union, scores: Table) -> RankTable:
+    """Ranks by exact score among a leg's own chunks; the order of an approximate leg is forgotten."""
+    ranks = np.zeros(scores.shape, np.int64)
+    owners, places = union.owners, union.places
+    if not len(places):
         return ranks
+    given = scores[owners, places]
+    falling = given[1:] < given[:-1]
+    falling |= owners[1:] != owners[:-1]
+    if not falling.all():  # places ascend as ids do
+        falling |= (given[1:] == given[:-1]) & (places[1:] > places[:-1])
+    if falling.all() and not np.isnan(given).any():  # as exact legs give them: a sort would change nothing
+        count = np.arange(1, len(places) + 1)
+        ranks[owners, places] = count - owners.searchsorted(owners)
+        return ranks
+    for number, row in enumerate(scores):
+        ranks[number] = _sorted_ranks(places[owners == number], row, union.ids)
+    return ranks
+
+
+def _sorted_ranks(places: Ranks, scores: Values, ids: Ids) -> Ranks:
+    ranks = np.zeros(len(ids), np.int64)
     brought = np.zeros(len(ids), np.bool_)
-    brought[places] = ~np.isnan(given)  # a chunk named twice has one place
+    brought[places] = ~np.isnan(scores[places])  # a chunk named twice has one place
     rows = np.flatnonzero(brought)
     ranks[rows[order(scores[rows], ids[rows])]] = np.arange(1, len(rows) + 1)
     return ranks
