@@ -37,7 +37,7 @@ OWN_ASKS = (
 )
 PEER_ASKS = {
     "lancedb": (Ask("hybrid", HYBRID_K), Ask("words", LEG_K), Ask("dense", LEG_K)),
-    "rank_bm25": (Ask("words", LEG_K, questions=10),),
+    "rank_bm25": (Ask("words", LEG_K, questions=40),),
     "sqlite-fts5": (Ask("words", LEG_K, questions=20),),
     "bm25s": (Ask("words", LEG_K),),
     "tantivy": (Ask("words", LEG_K),),

@@ -16,7 +16,7 @@ from dowse.errors import CorruptIndexError, NoIndexError, SchemaVersionError
 from dowse.filters import by_language, by_meta
 from dowse.identity import number_id
 from dowse.persist import arrays, inverted
-from dowse.persist.arrays import PartReader, PartWriter
+from dowse.persist.arrays import Maps, PartReader, PartWriter
 from dowse.persist.embedded import EmbeddedStore
 from dowse.persist.manifest import SCHEMA_VERSION
 from dowse.persist.verify import verify
@@ -73,6 +73,12 @@ def derived_file(index: Path, name: str) -> Path:
     return max(found, key=lambda path: path.stat().st_size)
 
 
+def counted(path: Path) -> int:
+    """Bytes of a file that count; behind them is room."""
+    known = None if path.name == "CURRENT" else arrays.read_state(path.parent).files.get(path.name)
+    return path.stat().st_size if known is None else known.bytes
+
+
 def check_whole(index: Path) -> None:
     """Everything is there: words, filters, vectors; and all parts agree."""
     store = EmbeddedStore(index)
@@ -112,7 +118,7 @@ def test_a_harmed_derived_file_is_mended_on_open(index: Path, name: str, harm: s
     elif harm == "emptied":
         os.truncate(path, 0)
     else:
-        os.truncate(path, path.stat().st_size - 1)
+        os.truncate(path, counted(path) - 1)
     check_whole(index)
 
 
@@ -147,10 +153,12 @@ def test_a_reader_that_may_not_write_says_what_to_run(index: Path) -> None:
     store.close()
 
 
-def test_rest_of_a_torn_append_is_cut_off(index: Path) -> None:
+def test_rest_of_a_torn_append_is_written_over(index: Path) -> None:
     for name in ("rows/ids", "rows/terms", "rows/column-language", "vectors-1/fine"):
-        with derived_file(index, name).open("ab") as file:
-            file.write(b"torn")
+        path = derived_file(index, name)
+        with path.open("r+b") as file:
+            file.seek(counted(path))
+            file.write(b"torn" * 50)
     check_whole(index)
     store = EmbeddedStore(index)
     writer = store.writer()
@@ -201,7 +209,7 @@ def flip(path: Path, at: int) -> None:
 )
 def test_a_flipped_byte_is_found_and_named(index: Path, name: str) -> None:
     path = derived_file(index, name)
-    flip(path, path.stat().st_size // 2)
+    flip(path, counted(path) // 2)
     store = EmbeddedStore(index, read_only=True)
     found = problems(store)
     assert any(path.name in check.detail or path.parent.name in check.detail for check in found), found
@@ -319,7 +327,7 @@ def part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PartWriter:
 
 def harm(part: PartWriter, at: int) -> None:
     with open(part.folder / "rows", "r+b") as file:
-        file.seek(at, os.SEEK_SET if at >= 0 else os.SEEK_END)
+        file.seek(at % counted(part.folder / "rows"))
         file.write(b"\0" * 8)
 
 
@@ -356,6 +364,29 @@ def test_what_survived_is_read_and_written_on(part: PartWriter, monkeypatch: pyt
     assert list(reader.damaged(unsynced=True)) == list(reader.damaged()) == []
 
 
+def test_a_file_that_grows_stays_mapped_until_its_room_is_used_up(tmp_path: Path) -> None:
+    writer = PartWriter(tmp_path)
+    maps, kept = Maps(), []
+    for number in range(3):
+        writer.append("rows", np.full((10, 9_000)[number == 2], number, dtype="<i8"))
+        writer.append(f"run-{number}", np.arange(3, dtype="<i8"))
+        writer.publish(number, number)
+        maps = Maps(maps)
+        reader = PartReader(tmp_path, maps=maps)
+        kept.append(reader.array("rows", "<i8"))
+        reader.array(f"run-{number}", "<i8")
+        maps.forget()
+        assert kept[-1].tolist() == [0] * 10 + [1] * 10 * (number > 0) + [2] * 9_000 * (number > 1)
+        assert list(maps._now) == [f"{tmp_path}/rows", f"{tmp_path}/run-{number}"]
+    addresses = [each.ctypes.data for each in kept]
+    assert addresses[0] == addresses[1] != addresses[2]
+    assert kept[0].tolist() == [0] * 10  # a moment stays as it was
+    (tmp_path / "rows").rename(tmp_path / "other")
+    shutil.copy(tmp_path / "other", tmp_path / "rows")
+    assert PartReader(tmp_path, maps=Maps(maps)).array("rows", "<i8").ctypes.data != addresses[2]  # another file
+    writer.close()
+
+
 def test_publishing_forces_nothing_to_the_disk_and_syncing_does_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -383,7 +414,7 @@ def test_an_index_that_a_power_failure_tore_is_mended_on_open(index: Path, monke
         (generation(index) / name / arrays.SYNCED).unlink()
     path = derived_file(index, "vectors-1/fine")
     with open(path, "r+b") as file:
-        file.seek(-16, os.SEEK_END)
+        file.seek(counted(path) - 16)
         file.write(b"\x55" * 16)
     monkeypatch.setattr(arrays, "_boot", lambda: "another")
     check_whole(index)

@@ -2,8 +2,9 @@
 
 A part is a folder of such files and a `state.json` that says how many bytes of each count. Writers append and then
 replace the state atomically, so a reader sees all of a publication or nothing of it, and what a crashed writer left
-beyond the state is cut off. Files are written, never stored into through a map: a full disk is an error at `write`,
-not a bus error. The state carries a CRC-32 of every block, by which `verify` finds a flipped bit.
+beyond the state is written over. Files are longer than what counts, with a hole that takes no space: so a reader of the
+next moment finds them mapped already. They are written, never stored into through a map: a full disk is an error at
+`pwrite`, not a bus error. The state carries a CRC-32 of every block, by which `verify` finds a flipped bit.
 
 A publication is not forced to the disk: the truth was, and a part can be made again from it. `sync` does that, when
 the writer ends, and notes how far in `synced.json`. A state says in which run of the machine it was written, and
@@ -30,6 +31,7 @@ from numpy.typing import NDArray
 from dowse.errors import CorruptIndexError, StorageError
 
 BLOCK_BYTES = 1 << 20  # chosen: a verification names the damaged megabyte
+_LEAST_ROOM = 1 << 16  # for a file to grow before it is mapped anew; chosen
 STATE = "state.json"
 SYNCED = "synced.json"
 FORMAT = 3  # 2: the inverted index is ours, and its runs lie beside the rows; 3: a vector is kept in 16 bits
@@ -132,6 +134,7 @@ class PartWriter:
         self._sums = {name: (list(each.blocks), each.tail) for name, each in self.state.files.items()}
         self._synced = _synced(folder)
         self._open: dict[str, int] = {}
+        self._room: dict[str, int] = {}  # bytes of an open file, with the hole at its end
 
     def size(self, name: str) -> int:
         """Bytes of a file, with what is not published yet."""
@@ -143,7 +146,11 @@ class PartWriter:
             return
         with storing(self.folder, name):
             handle = self._handle(name)
-            self._write(handle, data)
+            end = self.size(name) + len(data)
+            if end > self._room[name]:
+                self._room[name] = end + max(end // 8, _LEAST_ROOM)
+                os.ftruncate(handle, self._room[name])
+            self._write(handle, data, self.size(name))
         self._sizes[name] = self.size(name) + len(data)
         self._checksum(name, data)
 
@@ -204,18 +211,18 @@ class PartWriter:
     def _handle(self, name: str) -> int:
         if name not in self._open:
             handle = os.open(f"{self.folder}/{name}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            if os.fstat(handle).st_size < self.size(name):
+            room = os.fstat(handle).st_size
+            if room < self.size(name):
                 os.close(handle)
                 raise CorruptIndexError(f"{self.folder / name} is shorter than its state says; run `dowse rebuild`")
-            os.ftruncate(handle, self.size(name))  # the rest of a crashed write
-            os.lseek(handle, 0, os.SEEK_END)
-            self._open[name] = handle
+            self._open[name], self._room[name] = handle, room
         return self._open[name]
 
     @staticmethod
-    def _write(handle: int, data: memoryview) -> None:
+    def _write(handle: int, data: memoryview, at: int) -> None:
         while len(data):
-            data = data[os.write(handle, data) :]
+            written = os.pwrite(handle, data, at)
+            data, at = data[written:], at + written
 
     def _checksum(self, name: str, data: memoryview) -> None:
         """Block checksums go on where the last append stopped, so an append costs what it appends."""
@@ -232,12 +239,45 @@ class PartWriter:
         self._sums[name] = (blocks, tail)
 
 
+class Maps:
+    """Files that a moment has mapped, of which the next one may keep what it needs: a publication makes thirty files a
+    little longer, and mapping them anew takes a millisecond.
+    """
+
+    def __init__(self, before: Maps | None = None) -> None:
+        self._before = {} if before is None else before._now
+        self._now: dict[str, tuple[int, mmap.mmap]] = {}  # by path: which file it was, and its bytes
+
+    def forget(self) -> None:
+        """Let go of what was not asked for."""
+        self._before = {}
+
+    def get(self, path: str, size: int) -> mmap.mmap:
+        """At least so many bytes of a file."""
+        try:
+            found = os.stat(path)
+        except FileNotFoundError as err:
+            raise CorruptIndexError(f"{path} is missing; run `dowse rebuild`") from err
+        if found.st_size < size:
+            raise CorruptIndexError(f"{path} is shorter than its state says; run `dowse rebuild`")
+        file, mapped = self._now.get(path) or self._before.get(path) or (0, None)
+        if mapped is None or file != found.st_ino or len(mapped) < size:
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                mapped = mmap.mmap(handle, found.st_size, access=mmap.ACCESS_READ)
+            finally:
+                os.close(handle)
+        self._now[path] = (found.st_ino, mapped)
+        return mapped
+
+
 class PartReader:
     """The published rows of a part, mapped."""
 
-    def __init__(self, folder: Path, state: PartState | None = None) -> None:
+    def __init__(self, folder: Path, state: PartState | None = None, maps: Maps | None = None) -> None:
         self.folder = folder
         self.state = state or read_state(folder)
+        self._maps = maps or Maps()
         if self.state.boot not in ("", _boot()):
             for lost in self.damaged(unsynced=True):
                 raise CorruptIndexError(f"{lost} was lost when the machine stopped; run `dowse rebuild`")
@@ -249,20 +289,8 @@ class PartReader:
         if not size:
             return np.empty((0, *shape), dtype)
         # np.frombuffer over mmap, not np.memmap: every slice of a memmap pays for the subclass.
-        return np.frombuffer(self._map(name, size), dtype).reshape(-1, *shape)
-
-    def _map(self, name: str, size: int) -> mmap.mmap:
-        path = f"{self.folder}/{name}"  # bare names and handles: a snapshot maps thirty files, often after an update
-        try:
-            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError as err:
-            raise CorruptIndexError(f"{path} is missing; run `dowse rebuild`") from err
-        try:
-            if os.fstat(handle).st_size < size:
-                raise CorruptIndexError(f"{path} is shorter than its state says; run `dowse rebuild`")
-            return mmap.mmap(handle, size, access=mmap.ACCESS_READ)
-        finally:
-            os.close(handle)
+        mapped = self._maps.get(f"{self.folder}/{name}", size)
+        return np.frombuffer(mapped, dtype, size // np.dtype(dtype).itemsize).reshape(-1, *shape)
 
     def damaged(self, *, unsynced: bool = False) -> Iterator[str]:
         """Names of files and blocks whose bytes are not those that were written; of all, or of those not synced."""
@@ -270,7 +298,7 @@ class PartReader:
         for name, known in self.state.files.items():
             if known.bytes <= synced.get(name, 0):
                 continue
-            data = memoryview(self._map(name, known.bytes))
+            data = memoryview(self._maps.get(f"{self.folder}/{name}", known.bytes))[: known.bytes]
             sums = [*known.blocks, *([known.tail] if known.bytes % BLOCK_BYTES else [])]
             first = synced.get(name, 0) // BLOCK_BYTES
             for number, wanted in enumerate(sums[first:], first):

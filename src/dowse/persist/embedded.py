@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from dowse.errors import BadRequestError, BusyError, CorruptIndexError, NoIndexError
-from dowse.persist.arrays import replace_file, storing
+from dowse.persist.arrays import Maps, replace_file, storing
 from dowse.persist.database import Database, create_database
 from dowse.persist.embeddings import Embeddings
 from dowse.persist.forward import Runs
@@ -43,6 +43,7 @@ class EmbeddedStore:
         self.database = Database(folder / DATABASE, read_only=read_only)
         self._snapshot: Snapshot | None = None
         self._stamp: Stamp = ()
+        self._maps = Maps()
         self._lock = Lock()
         if not read_only and self._behind():
             self._catch_up()
@@ -84,6 +85,7 @@ class EmbeddedStore:
 
     def close(self) -> None:
         self._snapshot = None
+        self._maps = Maps()
         self.database.close()
 
     def place(self) -> Generation:
@@ -100,7 +102,10 @@ class EmbeddedStore:
             stamp = place.stamp()
             try:
                 model = next((m for m in Embeddings(self.database).models() if m.number == place.model), None)
-                snapshot = Snapshot(place, model, self.database, self._kernel)
+                maps = Maps(self._maps)
+                snapshot = Snapshot(place, model, self.database, self._kernel, maps)
+                maps.forget()
+                self._maps = maps
                 newer = self._place()
                 # A compaction forgets tombstones once its generation serves: without them the dead would rise.
                 if newer.number == place.number:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dowse.errors import CorruptIndexError
 from dowse.filters import Filter, check
 from dowse.persist import links, services
-from dowse.persist.arrays import PartReader, read_state
+from dowse.persist.arrays import Maps, PartReader, read_state
 from dowse.persist.asking import Question, Selection
 from dowse.persist.bm25 import inverse_frequency
 from dowse.persist.columns import ColumnReader
@@ -38,13 +38,20 @@ _VIEWS = 4  # constants of BM25 that are remembered; chosen
 class Snapshot:
     """Immutable but for memories; shared between threads."""
 
-    def __init__(self, place: Generation, model: Model | None, database: Database, kernel: Kernel = NUMPY) -> None:
+    def __init__(
+        self,
+        place: Generation,
+        model: Model | None,
+        database: Database,
+        kernel: Kernel = NUMPY,
+        maps: Maps | None = None,
+    ) -> None:
         self.place = place
         self.model = model
         self._database = database
         # Vectors before rows: a vector is published after the row it belongs to, so none is without one.
         vector_state = read_state(place.vectors(model.number)) if model else None
-        part = PartReader(place.rows)
+        part = PartReader(place.rows, maps=maps)
         self.seq = part.state.seq
         self.rows = part.state.rows
         self._ids: Ids = part.array("ids", "<u8")
@@ -57,7 +64,8 @@ class Snapshot:
             raise CorruptIndexError(f"{place.rows} has lost chunks; run `dowse rebuild`")
         self._vectors = None
         if model and vector_state:
-            self._vectors = VectorReader(PartReader(place.vectors(model.number), vector_state), model.dimension, kernel)
+            vectors = PartReader(place.vectors(model.number), vector_state, maps)
+            self._vectors = VectorReader(vectors, model.dimension, kernel)
         self.dead = self._slots_of_keys(np.array(database.tombstones(self.seq), np.int64))
         self.alive = np.ones(self.rows, np.bool_)
         self.alive[self.dead] = False
