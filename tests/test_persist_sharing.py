@@ -14,6 +14,7 @@ from crash_child import Nursery, versioned
 from dowse.errors import BadRequestError, BusyError
 from dowse.filters import Eq
 from dowse.identity import number_id
+from dowse.persist.asking import Question
 from dowse.persist.embedded import EmbeddedStore
 from dowse.persist.verify import verify
 from factories import document, ids, vectors
@@ -245,4 +246,27 @@ def test_random_moments_of_one_writer_agree_with_its_log(index: Path) -> None:
     for version, reader in moments:
         assert _is_version(reader.search_words("bm25_code", ["name0"], 50, ()).ids.tolist(), version)
     writer.close()
+    store.close()
+
+
+def test_what_another_thread_remembers_of_a_question_is_not_taken_for_ones_own(index_folder: Path) -> None:
+    """The same terms, asked at the same moment with another filter."""
+    store = EmbeddedStore(index_folder)
+    writer = store.writer()
+    writer.put([document("a.md", "alpha one"), document("b.md", "alpha two")])
+    writer.close()
+    reader = store.reader()
+    of_a, of_b = ((Eq("document_id", document(name).id),) for name in ("a.md", "b.md"))
+    wanted = reader.search_words("bm25_code", ["alpha"], 5, of_a).ids.tolist()
+    reader.search_words("bm25_code", ["alpha"], 5, of_b)
+    ((key, known),) = reader._questions.items()
+
+    class Contested(Question):
+        """Another thread is always the last to write."""
+
+        def __getattribute__(self, name: str) -> object:
+            return known.few if name == "few" else super().__getattribute__(name)
+
+    reader._questions[key] = Contested(known.asked, known.spans, known.attainable)
+    assert reader.search_words("bm25_code", ["alpha"], 5, of_a).ids.tolist() == wanted
     store.close()

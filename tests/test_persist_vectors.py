@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.vectors import EXACT_ROWS, VectorReader, VectorWriter, error, sign_codes, survivors
+from dowse.persist.vectors import EXACT_ROWS, VectorReader, VectorWriter, rounding_error, sign_codes, survivors
 from dowse.ports import Matrix, Vector
 
 ROWS = 30_000
@@ -158,7 +158,7 @@ def test_a_vector_is_kept_in_16_bits(
     vectors = clustered(rows, dimension, seed)
     kept = stored(tmp_path_factory.mktemp("kept"), vectors).get(np.arange(rows))
     for own, true in zip(kept, vectors, strict=True):
-        assert np.abs(own - true).max() <= error(true) < 4e-5
+        assert np.abs(own - true).max() <= rounding_error(true) < 4e-5
     assert np.abs(np.linalg.norm(kept, axis=1) - 1).max() < 4e-5
 
 

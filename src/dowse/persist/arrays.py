@@ -203,6 +203,7 @@ class PartWriter:
             for name, size in sorted(self._sizes.items()):
                 if size != self._synced.get(name, 0):
                     os.fsync(self._handle(name))
+                    self._synced[name] = size
 
     def close(self) -> None:
         while self._open:

@@ -35,8 +35,9 @@ class Question:
 
     def known(self, slots: Slots) -> Values | None:
         """Their scores, if all were among the few."""
-        if self.few is None or not len(self.few[0]):
+        few = self.few
+        if few is None or not len(few[0]):
             return None
-        own, scores = self.few
+        own, scores = few
         at = np.minimum(own.searchsorted(slots), len(own) - 1)
         return scores[at] if (own[at] == slots).all() else None

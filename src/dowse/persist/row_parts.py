@@ -20,7 +20,6 @@ class Parts:
     """The parts that hold one row a chunk, open for appending."""
 
     def __init__(self, place: Generation, database: Database, runs: Runs) -> None:
-        self.place = place
         self._database = database
         self.rows = PartWriter(place.rows)
         self._forward = ForwardWriter(self.rows, runs)

@@ -110,8 +110,9 @@ class Snapshot:
         if not chosen.count or not len(question.asked.hashes) or k <= 0:
             return _nothing()
         if chosen.few is not None:
-            question.few = (chosen.few, self._exact(chosen.few, {leg: question})[leg])
-            slots, scores = _holding(*question.few)
+            few = chosen.few, self._exact(chosen.few, {leg: question})[leg]
+            question.few = few  # not read back: another thread may ask the same with another filter
+            slots, scores = _holding(*few)
         else:
             slots, scores = self._best(leg, question, k, chosen.mask)
         return self._found(slots, scores, k)

@@ -114,7 +114,7 @@ def packed(vectors: Matrix) -> Packed:
     return Packed(coarse.astype(np.int8), np.rint((steps - coarse) * FINE_STEPS).astype(np.int8), scales)
 
 
-def error(vector: Vector) -> float:
+def rounding_error(vector: Vector) -> float:
     """The most that a value of this vector is off by when it is kept: half a step and some rounding of float32."""
     return 0.6 * float(np.abs(vector).max()) / COARSE_STEPS / float(FINE_STEPS)
 

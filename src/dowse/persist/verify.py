@@ -16,7 +16,7 @@ from dowse.persist.embeddings import Embeddings
 from dowse.persist.forward import WORD_LEGS, hash_term
 from dowse.persist.latest import Row
 from dowse.persist.snapshot import Snapshot
-from dowse.persist.vectors import error
+from dowse.persist.vectors import rounding_error
 from dowse.reports import Check
 from dowse.text import Tokenizer
 
@@ -145,6 +145,6 @@ def _vectors(store: EmbeddedStore, snapshot: Snapshot) -> Iterator[Check]:
         for slot, row in batch:
             own = snapshot.vector_of(slot)
             true = known.get(row.content_hash)
-            if own is not None and (true is None or np.abs(own - true).max() > error(true)):
+            if own is not None and (true is None or np.abs(own - true).max() > rounding_error(true)):
                 problems.append(f"chunk {row.id} has another vector than the truth")
     yield _result("vectors", problems, "served vectors are those of the truth", _REBUILD)

@@ -232,11 +232,10 @@ class EmbeddedWriter:
 
     def _sync(self) -> None:
         """All derived parts are on the disk from here on, as the truth is from its commits on."""
-        parts = self._open()
-        parts.sync()
+        self._open().sync()
         for model in self._embeddings.models():
-            if self._vectors_of(model):
-                vectors = PartWriter(parts.place.vectors(model.number))
+            if folder := self._vectors_folder(model):
+                vectors = PartWriter(folder)
                 vectors.sync()
                 vectors.close()
 
@@ -292,7 +291,7 @@ class EmbeddedWriter:
 
     def _missing(self, model: Model) -> Iterator[list[tuple[int, Row]]]:
         """Slots without a vector, and their rows, in batches."""
-        if self._fresh is not None and self._vectors_of(model) + len(self._fresh) == self._open().rows.state.rows:
+        if self._fresh is not None and self._vector_count(model) + len(self._fresh) == self._open().rows.state.rows:
             yield self._fresh  # a slot has one vector at most, so no other can lack one
             return
         snapshot = self._reader()
@@ -309,17 +308,19 @@ class EmbeddedWriter:
             raise ModelMismatchError(f"{name} gives {dimension} dimensions, the index has {known.dimension}")
         return known or self._embeddings.add_model(name, dimension)
 
-    def _vectors_of(self, model: Model) -> int:
-        """How many there are."""
+    def _vectors_folder(self, model: Model) -> Path | None:
+        """Where its vectors are; None while there are none."""
         place = current(self._derived)
         folder = None if place is None else place.vectors(model.number)
-        return 0 if folder is None or not (folder / STATE).exists() else read_state(folder).rows
+        return folder if folder is not None and (folder / STATE).exists() else None
+
+    def _vector_count(self, model: Model) -> int:
+        folder = self._vectors_folder(model)
+        return read_state(folder).rows if folder else 0
 
     def _vector_reader(self, model: Model) -> VectorReader | None:
-        place = current(self._derived)
-        if place is None or not (place.vectors(model.number) / STATE).exists():
-            return None
-        return VectorReader(PartReader(place.vectors(model.number)), model.dimension)
+        folder = self._vectors_folder(model)
+        return VectorReader(PartReader(folder), model.dimension) if folder else None
 
     def _fill_from_cache(self, model: Model, added: Sequence[tuple[int, str]]) -> list[int]:
         """Vectors that are known already, for chunks that are new: a renamed file embeds nothing. The slots."""
