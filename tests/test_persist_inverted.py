@@ -16,7 +16,7 @@ from dowse.persist.arrays import PartReader, PartWriter
 from dowse.persist.forward import ForwardReader, ForwardWriter, hash_term
 from dowse.persist.inverted import InvertedReader, InvertedWriter
 from dowse.persist.kernel import NUMPY
-from dowse.text import Terms
+from dowse.text import Terms, Tokenizer
 
 WORDS = ("alpha", "beta", "gamma", "delta")
 
@@ -130,3 +130,20 @@ def test_a_wrong_entry_is_named(tmp_path: Path) -> None:
     counts.write_bytes(b"\x09\x00" + counts.read_bytes()[2:])
     entries = ForwardReader(part, NUMPY).entries
     assert list(InvertedReader(part).disagreeing(entries)) == ["words of the rows 0 to 10"]
+
+
+@given(st.lists(st.text(st.sampled_from("abyTHE_$9 é。Σ\n"), max_size=60), min_size=1, max_size=5))
+def test_texts_are_stored_as_their_terms_are(tmp_path_factory: pytest.TempPathFactory, texts: list[str]) -> None:
+    by_terms, by_texts = (PartWriter(tmp_path_factory.mktemp("rows")) for _ in range(2))
+    tokenizer = Tokenizer()
+    ForwardWriter(by_terms).append([tokenizer(text) for text in texts])
+    ForwardWriter(by_texts).append_texts(texts)
+    for part in (by_terms, by_texts):
+        part.publish(len(texts), 1)
+    for name, dtype in (("terms", "<u4"), ("counts", "<u2"), ("ends", "<i8"), ("lengths", "<u4")):
+        one, other = (PartReader(part.folder).array(name, dtype).tolist() for part in (by_terms, by_texts))
+        assert one == other
+    lengths = PartReader(by_texts.folder).array("lengths", "<u4", 2).tolist()
+    assert lengths == [[len(tokenizer(text).code), len(tokenizer(text).prose)] for text in texts]
+    for part in (by_terms, by_texts):
+        part.close()

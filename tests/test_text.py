@@ -163,3 +163,16 @@ def test_a_text_without_blanks_is_not_remembered_as_one_word() -> None:
     tokenizer("known")
     assert tokenizer.code("字" * 2000 + " known") == ["known"]
     assert list(tokenizer._memory) == [b"known"]
+
+
+@given(st.text(st.sampled_from("abyoTHE_9é"), max_size=80))
+@example("retry_budget")
+@example("__THE_RETRY__BUDGET_")
+@example("a" * LONGEST_WHOLE + "_b")
+def test_a_joined_run_says_what_its_words_say_and_the_whole(text: str) -> None:
+    tokenizer = Tokenizer()
+    for run in tokenizer.runs(text) or []:
+        if words := tokenizer.joined(run):
+            of_words = [tokenizer.of_run(word) for word in words]
+            code, prose, stops = (tuple(term for each in of_words for term in each[at]) for at in range(3))
+            assert tokenizer.of_run(run) == ((*code, run.decode().lower()), prose, stops)
