@@ -101,8 +101,9 @@ def card_of(chunk: Chunk) -> Card:
     own = chunk.qualified_name or chunk.symbol_name
     names = (own,) if own else ()
     if chunk.defines:
-        names = tuple(dict.fromkeys((*names, *(each.qualified_name for each in chunk.defines))))
-    return Card(
+        names = tuple(dict.fromkeys([*names, *[each.qualified_name for each in chunk.defines]]))
+    card = object.__new__(Card)
+    card.__dict__.update(  # as `document.altered`: half the time of what a frozen class does for each field
         id=chunk.id,
         document_id=chunk.document_id,
         source=chunk.document_source,
@@ -116,6 +117,7 @@ def card_of(chunk: Chunk) -> Card:
         start_line=chunk.start_line or 0,
         timestamp=chunk.timestamp,
     )
+    return card
 
 
 def import_keys(paths: Iterable[str]) -> frozenset[ImportKey]:

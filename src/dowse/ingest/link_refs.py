@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 from urllib.parse import unquote
 
-from dowse.names import CODE, CODE_PATTERN, FILE, MODULE, SEPARATORS, SERVICE, SYMBOL, THREAD, thread_name
+from dowse.names import CODE, CODE_PATTERN, FILE, MODULE, SERVICE, SYMBOL, THREAD, name_parts, thread_name
 from dowse.types import Chunk
 
 MOST_REFERENCES = 64  # a chunk; chosen: a table of everything ties everything to everything
@@ -175,10 +175,11 @@ def _said(word: str) -> Iterator[Said]:
             yield match[0], each
 
 
-def _called(spelled: str) -> Iterator[Reference]:
-    parts = [part for part in SEPARATORS.split(spelled.partition("(")[0]) if part]
-    if parts and (len(parts) > 1 or not common(parts[-1])):
-        yield Reference("calls", SYMBOL, parts[-1], ".".join(parts), exact=len(parts) > 1)
+def _called(spelled: str) -> list[Reference]:
+    parts = [part for part in name_parts(spelled.partition("(")[0]) if part]
+    if not parts or (len(parts) == 1 and common(parts[-1])):
+        return []
+    return [Reference("calls", SYMBOL, parts[-1], ".".join(parts), exact=len(parts) > 1)]
 
 
 def _imported(spelled: str) -> Iterator[Reference]:
@@ -212,7 +213,7 @@ def import_paths(spelled: str) -> Iterator[str]:
 
 
 def _symbol(relation: str, spelled: str) -> Iterator[Reference]:
-    parts = [part for part in SEPARATORS.split(spelled.partition("(")[0]) if part]
+    parts = [part for part in name_parts(spelled.partition("(")[0]) if part]
     if parts and (len(parts) > 1 or (len(parts[0]) >= SHORTEST_PLAIN and not common(parts[0]))):
         yield Reference(relation, SYMBOL, parts[-1], ".".join(parts))
 

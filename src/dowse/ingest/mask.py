@@ -8,8 +8,9 @@ secrets by the name they are given to.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from dowse.ingest.contents import SNIFF_BYTES
 from dowse.ports import SourceFile
@@ -21,18 +22,40 @@ SHORTEST_SECRET_CHARS = 6  # chosen: what is shorter is a word
 SHORTEST_BARE_CHARS = 8  # chosen: without quotes, a short value is a name
 
 
-@dataclass(frozen=True)
-class _Form:
-    """A secret that is known by its form. It begins with one of the `starts`, which are found by plain search: most
-    texts hold none, and a look for a few letters is far faster than a pattern.
+class _Look(NamedTuple):
+    """Words with the same first letter: one look tells whether a text holds any, and most texts hold none.
+
+    A pattern whose first letter is given reads 2 to 3 GB a second, which is nearly twice as fast as a plain search.
     """
 
-    starts: tuple[str, ...]
+    any_of: re.Pattern[str]
+    words: tuple[str, ...]
+
+
+def _looks(words: Iterable[str]) -> tuple[_Look, ...]:
+    by_letter: dict[str, list[str]] = {}
+    for word in words:
+        by_letter.setdefault(word[0], []).append(word)
+    return tuple(_Look(re.compile("|".join(map(re.escape, each))), tuple(each)) for each in by_letter.values())
+
+
+def _held(text: str, looks: Iterable[_Look]) -> Iterator[str]:
+    """Words that the text may hold."""
+    for look in looks:
+        if look.any_of.search(text):
+            yield from look.words
+
+
+@dataclass(frozen=True)
+class _Form:
+    """A secret that is known by its form: what it begins with, and what follows."""
+
+    starts: tuple[_Look, ...]
     rest: re.Pattern[str]  # what follows a start; the group `secret`, or all of it with the start, is masked
 
 
 def _form(starts: str, rest: str) -> _Form:
-    return _Form(tuple(starts.split()), re.compile(rest))
+    return _Form(_looks(starts.split()), re.compile(rest))
 
 
 _FORMS = (
@@ -60,7 +83,7 @@ _ADDRESS = re.compile(r"://(?P<user>[^\s/:@\"'<>`]{0,128}):(?P<secret>[^\s/@\"'<
 
 # What a name of a secret ends with, and for the bare `key` what must stand before it. Found by plain search,
 # too: one pattern over everything read 2.8 MB a second.
-_ENDINGS = ("password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "key")
+_ENDINGS = _looks(("password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "key"))
 _KINDS_OF_KEY = tuple(kind + joint for kind in ("api", "access", "private", "secret") for joint in ("", "_", "-"))
 _GIVEN = re.compile(
     r"(?:(?<=credential)s)?[0-9]{0,2}(?P<close>\\?[\"']?\]?)(?P<sep>[ \t]{0,16}(?::=|=>|[:=])[ \t]{0,16})"
@@ -134,7 +157,7 @@ def _replaced(text: str, pattern: re.Pattern[str]) -> tuple[str, int]:
 
 def _of_form(text: str, form: _Form) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
-    for start in form.starts:
+    for start in _held(text, form.starts):
         at = text.find(start)
         while at >= 0:
             end = at + len(start)
@@ -183,7 +206,7 @@ def _without_given(text: str) -> tuple[str, int]:
     lowered = text.lower()
     if len(lowered) != len(text):  # a few letters have a longer lower case
         lowered = "".join(char.lower() if char.isascii() else char for char in text)
-    for ending in _ENDINGS:
+    for ending in _held(lowered, _ENDINGS):
         at = lowered.find(ending)
         while at >= 0:
             end = at + len(ending)

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, count
+from operator import add
 from time import thread_time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 PARSE_S = 0.5  # of CPU for any file, and
 PARSE_S_PER_MB = 0.75  # for each megabyte of it; chosen: well-formed source takes a sixth of that
-READ_BYTES = 4096  # how much the parser gets at a time, and so how often the limit is looked at
+READ_BYTES = 16384  # how much the parser gets at a time, and so how often the limit is looked at: every 2 ms
 MOST_ERROR = 0.3  # share of the bytes; chosen: above it the tree is guesswork, below it errors are local
 LONGEST_ERROR = 5_000  # tokens; a query over n of them in one flat list takes n² time: 20 ms at this length
 MOST_LOOKED_AT = 100_000  # nodes, when errors are added up; chosen: some 20 ms
@@ -87,6 +88,11 @@ class Source:
         return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 
+def line_starts(sizes: Iterable[int]) -> list[int]:
+    """Where lines of these sizes begin, each with its end of one; and where the last one ends."""
+    return list(map(add, accumulate(sizes, initial=0), count()))
+
+
 def lead(above: dict[int, int], row: int) -> int:
     """The row where what stands at `row` begins, with the comments and decorators right above it."""
     while (first := above.get(row - 1)) is not None:
@@ -94,16 +100,16 @@ def lead(above: dict[int, int], row: int) -> int:
     return row
 
 
-def parse(text: str, lines: list[str], grammar: Grammar) -> Syntax | None:
-    """None when the text is not, or not in time, understood."""
+def parse(text: str, lines: list[str], offsets: list[int], grammar: Grammar) -> Syntax | None:
+    """None when the text is not, or not in time, understood. `offsets` are those of the lines, in characters."""
     from tree_sitter import QueryCursor
 
     data = text.encode()
     root = _root(data, grammar)
     if root is None:
         return None
-    sizes = map(len, lines) if len(data) == len(text) else (len(line.encode()) for line in lines)
-    source = Source(lines, data, list(accumulate((size + 1 for size in sizes), initial=0)))
+    starts = offsets if len(data) == len(text) else line_starts([len(line.encode()) for line in lines])
+    source = Source(lines, data, starts)
     defined, found = _parted(QueryCursor(grammar.query).matches(root))
     matches = _matches(defined)
     above = _standing_alone(found["above"], source)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from itertools import accumulate
 
 from dowse.ingest.code_document import CodeFile, document_of
 from dowse.ingest.cut_code import cut
@@ -16,7 +15,7 @@ from dowse.ingest.document import Heading, build, decode, file_name
 from dowse.ingest.grammars import Grammar, grammar_of
 from dowse.ingest.kinds import Kind, classify
 from dowse.ingest.pack import CODE
-from dowse.ingest.parse_code import parse
+from dowse.ingest.parse_code import line_starts, parse
 from dowse.ports import SourceFile
 from dowse.types import Document
 
@@ -59,12 +58,13 @@ def _grammar(file: SourceFile, kind: Kind) -> Grammar | None:
 
 def _parsed(file: SourceFile, kind: Kind, heading: Heading, text: str, grammar: Grammar) -> Document | None:
     lines = text.split("\n")
-    if max(map(len, lines)) > LONGEST_LINE_CHARS:
+    sizes = list(map(len, lines))
+    if max(sizes) > LONGEST_LINE_CHARS:
         return None
-    syntax = parse(text, lines, grammar)
+    offsets = line_starts(sizes)
+    syntax = parse(text, lines, offsets, grammar)
     if syntax is None:
         return None
-    offsets = list(accumulate((len(line) + 1 for line in lines), initial=0))
     budget = CODE.fitted(text)
     code = CodeFile(file, kind, heading, text, offsets, syntax, budget)
     return document_of(code, cut(syntax, text, offsets, budget))

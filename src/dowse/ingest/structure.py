@@ -14,7 +14,9 @@ WEIGHT = 1.0  # R-17
 def with_structure(document: Document) -> Document:
     """Edges of the reader come first; what it said itself is not said again."""
     known = {(edge.source_id, edge.target_id, edge.relation) for edge in document.edges if edge.relation in RELATIONS}
-    found = (edge for edge in _edges(document.chunks) if (edge.source_id, edge.target_id, edge.relation) not in known)
+    found = _edges(document.chunks)
+    if known:
+        found = (edge for edge in found if (edge.source_id, edge.target_id, edge.relation) not in known)
     return replace(document, edges=(*document.edges, *found))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -55,14 +55,14 @@ class ColumnWriter:
 
     def append(self, chunks: Sequence[Chunk], rows_before: int) -> None:
         fields = [*TEXT_FIELDS, *sorted({META + key for chunk in chunks for key, _ in chunk.meta})]
-        values = {field: _texts(chunks, field) for field in fields}
-        values = {field: column for field, column in values.items() if any(each is not None for each in column)}
-        codes = self._encode({field: [each for each in column if each is not None] for field, column in values.items()})
-        for field, column in values.items():
-            own = codes[field]
-            numbers = [_ABSENT if value is None else own[value] for value in column]
-            self._part.pad(_file(field), rows_before * 4)
-            self._part.append(_file(field), np.array(numbers, "<u4"))
+        columns = {field: _values(chunks, field) for field in fields}
+        texts = {field: _texts(column) for field, column in columns.items()}
+        codes = self._encode({field: list(own.values()) for field, own in texts.items() if own})
+        for field, own in texts.items():
+            if own:  # each value is looked at once, however many chunks have it
+                code_of = {value: codes[field][text] for value, text in own.items()} | {None: _ABSENT}
+                self._part.pad(_file(field), rows_before * 4)
+                self._part.append(_file(field), np.array([code_of[value] for value in columns[field]], "<u4"))
         for field in NUMBER_FIELDS:
             numbers_of = [field_value(chunk, field) for chunk in chunks]
             self._part.append(_file(field), np.array([np.nan if v is None else v for v in numbers_of], "<f8"))
@@ -94,13 +94,16 @@ class ColumnWriter:
         return self._last[field]
 
 
-def _texts(chunks: Sequence[Chunk], field: str) -> list[str | None]:
-    """What the chunks hold in a field, as text."""
+def _values(chunks: Sequence[Chunk], field: str) -> list[Any]:
+    """What the chunks hold in a field."""
     if field.startswith(META):
-        values = [field_value(chunk, field) for chunk in chunks]
-    else:
-        values = list(map(attrgetter(field), chunks))
-    return [value if value is None else str(value) for value in values]
+        return [field_value(chunk, field) for chunk in chunks]
+    return list(map(attrgetter(field), chunks))
+
+
+def _texts(column: Iterable[Any]) -> dict[Any, str]:
+    """The distinct values of a column, each as text, in the order they come."""
+    return {value: str(value) for value in dict.fromkeys(column) if value is not None}
 
 
 class ColumnReader:

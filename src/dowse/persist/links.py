@@ -68,7 +68,7 @@ def tell(connection: sqlite3.Connection, documents: Sequence[tuple[int, Document
     edges: list[EdgeRow] = []
     for number, document, was in documents:
         found = bearers(document)
-        names += [(kind, name, id_row(chunk), number) for (kind, name), chunk in sorted(found.items())]
+        names += [(*key, id_row(found[key]), number) for key in sorted(found)]
         own = _edge_rows(document.edges, number, "")
         edges += own
         chunks = frozenset(id_row(chunk.id) for chunk in document.chunks)
