@@ -12,7 +12,7 @@ from dowse.identity import bytes_hash, chunk_id, text_hash
 from dowse.ingest.code_calls import call_edges
 from dowse.ingest.code_names import clipped
 from dowse.ingest.cut_code import TOP, Stretch
-from dowse.ingest.document import Heading, altered, shared_by_chunks, trimmed
+from dowse.ingest.document import Heading, shared_by_chunks, trimmed, with_fields
 from dowse.ingest.kinds import Kind
 from dowse.ingest.pack import Budget
 from dowse.ingest.parse_code import Definition, Syntax
@@ -87,7 +87,7 @@ def _parts(code: CodeFile, stretches: Iterable[Stretch]) -> Iterator[_Part]:
         first, last = bisect_right(code.offsets, start) - 1, bisect_right(code.offsets, stop - 1) - 1
         # Of two parts of one long line the first has its names.
         until = bisect_left(by_row, (last + 1,), seen)
-        defines = tuple(at for _, at in by_row[seen:until])
+        defines = tuple([at for _, at in by_row[seen:until]])
         seen = until
         main = _main(definitions, defines, (first, last), stretch.owner)
         if main == TOP and defines and not _imports_between(code.syntax, first, last):
@@ -98,9 +98,11 @@ def _parts(code: CodeFile, stretches: Iterable[Stretch]) -> Iterator[_Part]:
 def _main(definitions: Sequence[Definition], defines: Iterable[int], rows: tuple[int, int], owner: int) -> int:
     """The definition that gives a part its name: one that fills most of it, else the first, else its owner."""
     major = [at for at in defines if not definitions[at].minor]
+    if not major:
+        return owner
     half = (rows[1] - rows[0] + 1) / 2
     filling = (at for at in major if definitions[at].stop_row - definitions[at].first_row > half)
-    return next(filling, major[0] if major else owner)
+    return next(filling, major[0])
 
 
 def _imports_between(syntax: Syntax, first: int, last: int) -> bool:
@@ -140,6 +142,19 @@ def _above(definitions: Sequence[Definition], ids: dict[int, ChunkId]) -> dict[i
     return above
 
 
+class _Lines:
+    """Names by row, sorted: what is called or imported where."""
+
+    def __init__(self, named: Sequence[tuple[int, str]]) -> None:
+        self._rows = [row for row, _ in named]
+        self._names = [name for _, name in named]
+
+    def between(self, first: int, last: int) -> tuple[str, ...]:
+        """Each name once; bounded."""
+        start, stop = bisect_left(self._rows, first), bisect_right(self._rows, last)
+        return tuple(dict.fromkeys(self._names[start:stop]))[:MOST_CALLS] if start < stop else ()
+
+
 class _Maker:
     """Makes the chunks of one file."""
 
@@ -149,37 +164,35 @@ class _Maker:
         self.definitions = code.syntax.definitions
         self.occurrences: dict[tuple[Level, str], int] = {}
         self.prefixes: dict[int, str] = {}  # by the innermost definition around
-        self.call_rows = [row for row, _ in code.syntax.calls]
-        self.import_rows = [row for row, _ in code.syntax.imports]
+        self.calls = _Lines(code.syntax.calls)
+        self.imports = _Lines(code.syntax.imports)
 
-    def chunk(self, level: Level, text: str, **fields: Any) -> Chunk:
+    def chunk(self, level: Level, text: str, fields: dict[str, Any]) -> Chunk:
         occurrence = self.occurrences.get((level, text), 0)
         self.occurrences[level, text] = occurrence + 1
         prefix = fields.get("context_prefix", "")
-        return altered(
-            self.shared,
-            id=chunk_id(self.shared.source_uri, level, text, occurrence),
-            level=level,
-            text=text,
-            content_hash=text_hash(f"{prefix}\n{text}" if prefix else text),
-            **fields,
-        )
+        own = {
+            "id": chunk_id(self.shared.source_uri, level, text, occurrence),
+            "level": level,
+            "text": text,
+            "content_hash": text_hash(f"{prefix}\n{text}" if prefix else text),
+        }
+        return with_fields(self.shared, fields | own)
 
     def of_part(self, part: _Part, parent_id: ChunkId | None) -> Chunk:
         main = self.definitions[part.main] if part.main != TOP else None
         begun = main is not None and part.first <= main.row <= part.last
-        return self.chunk(
-            "chunk",
-            part.body,
-            parent_id=parent_id,
-            start_line=part.first + 1,
-            end_line=part.last + 1,
-            context_prefix=self._prefix(part.main, inside=not begun),
-            calls_out=self._between(self.call_rows, self.code.syntax.calls, part),
-            imports=self._between(self.import_rows, self.code.syntax.imports, part),
-            defines=tuple(self._defined(at) for at in part.defines[:MOST_DEFINED]),
+        fields = {
+            "parent_id": parent_id,
+            "start_line": part.first + 1,
+            "end_line": part.last + 1,
+            "context_prefix": self._prefix(part.main, inside=not begun),
+            "calls_out": self.calls.between(part.first, part.last),
+            "imports": self.imports.between(part.first, part.last),
+            "defines": tuple([self._defined(at) for at in part.defines[:MOST_DEFINED]]),
             **_symbol(main),
-        )
+        }
+        return self.chunk("chunk", part.body, fields)
 
     def _prefix(self, main: int, *, inside: bool) -> str:
         """The signatures around a definition; its own, too, above a later part of it."""
@@ -189,10 +202,6 @@ class _Maker:
             around = (clipped(self.definitions[at].signature, LONGEST_AROUND_CHARS) for at in reversed(chain))
             self.prefixes[innermost] = SEPARATOR.join(around)
         return self.prefixes[innermost]
-
-    def _between(self, rows: list[int], named: list[tuple[int, str]], part: _Part) -> tuple[str, ...]:
-        first, stop = bisect_left(rows, part.first), bisect_right(rows, part.last)
-        return tuple(dict.fromkeys(name for _, name in named[first:stop]))[:MOST_CALLS] if first < stop else ()
 
     def _defined(self, at: int) -> Defined:
         each = self.definitions[at]
@@ -214,14 +223,13 @@ class _Maker:
     def _outline(self, parts: Sequence[_Part]) -> Chunk:
         title, summary = self.code.heading.title, self.code.syntax.summary
         head = [title, "", *([summary, ""] if summary else [])]
-        return self.chunk(
-            "document",
-            self._fitted([*head, *self._lines(range(len(self.definitions)), TOP)]),
-            summary=summary,
-            start_line=1,
-            end_line=parts[-1].last + 1,
-            imports=tuple(dict.fromkeys(path for _, path in self.code.syntax.imports))[:MOST_CALLS],
-        )
+        fields = {
+            "summary": summary,
+            "start_line": 1,
+            "end_line": parts[-1].last + 1,
+            "imports": self.imports.between(0, len(self.code.offsets)),
+        }
+        return self.chunk("document", self._fitted([*head, *self._lines(range(len(self.definitions)), TOP)]), fields)
 
     def _section(self, at: int, above: ChunkId | None) -> Chunk:
         """All of a definition where a parent may be that long, else what it declares."""
@@ -231,15 +239,14 @@ class _Maker:
         if len(text) > self.code.budget.target_chars * PARENT_TARGETS:
             inside = range(at + 1, len(self.definitions))
             text = self._fitted([each.signature, *([each.summary] if each.summary else []), *self._lines(inside, at)])
-        return self.chunk(
-            "section",
-            text,
-            parent_id=above,
-            start_line=each.first_row + 1,
-            end_line=each.stop_row,
-            context_prefix=self._prefix(at, inside=False),
+        fields = {
+            "parent_id": above,
+            "start_line": each.first_row + 1,
+            "end_line": each.stop_row,
+            "context_prefix": self._prefix(at, inside=False),
             **_symbol(each),
-        )
+        }
+        return self.chunk("section", text, fields)
 
     def _lines(self, places: range, top: int) -> Iterator[str]:
         """A line for each definition that is not minor, indented by how deep it stands below `top`."""

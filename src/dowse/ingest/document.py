@@ -133,8 +133,15 @@ def build(file: SourceFile, kind: Kind, text: str, heading: Heading, pieces: Ite
 
 def altered(chunk: Chunk, **fields: Any) -> Chunk:
     """As dataclasses.replace, a good deal faster: a chunk passes here several times on its way."""
+    return with_fields(chunk, fields)
+
+
+def with_fields(chunk: Chunk, fields: dict[str, Any]) -> Chunk:
+    """The same for many fields, which are not taken apart and put together again: 1.5 µs, and 4 as keywords."""
     other = object.__new__(Chunk)
-    other.__dict__.update(chunk.__dict__, **fields)
+    object.__setattr__(
+        other, "__dict__", chunk.__dict__ | fields
+    )  # one copy, where an update of a new one looks up all
     return other
 
 

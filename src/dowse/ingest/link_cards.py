@@ -102,21 +102,22 @@ def card_of(chunk: Chunk) -> Card:
     names = (own,) if own else ()
     if chunk.defines:
         names = tuple(dict.fromkeys([*names, *[each.qualified_name for each in chunk.defines]]))
+    fields = {
+        "id": chunk.id,
+        "document_id": chunk.document_id,
+        "source": chunk.document_source,
+        "path": chunk.file_path or "",
+        "corpus_type": chunk.corpus_type,
+        "language": chunk.language or "",
+        "symbol_name": chunk.symbol_name,
+        "symbol_kind": chunk.symbol_kind,
+        "names": names,
+        "service_name": chunk.service_name,
+        "start_line": chunk.start_line or 0,
+        "timestamp": chunk.timestamp,
+    }
     card = object.__new__(Card)
-    card.__dict__.update(  # as `document.altered`: half the time of what a frozen class does for each field
-        id=chunk.id,
-        document_id=chunk.document_id,
-        source=chunk.document_source,
-        path=chunk.file_path or "",
-        corpus_type=chunk.corpus_type,
-        language=chunk.language or "",
-        symbol_name=chunk.symbol_name,
-        symbol_kind=chunk.symbol_kind,
-        names=names,
-        service_name=chunk.service_name,
-        start_line=chunk.start_line or 0,
-        timestamp=chunk.timestamp,
-    )
+    object.__setattr__(card, "__dict__", fields)  # a third of the time of what a frozen class does for each field
     return card
 
 
