@@ -67,6 +67,14 @@ def test_the_latest_rows_are_bounded(database: Database, path: Path, monkeypatch
     assert agrees(database, path) == len("abcde")
 
 
+def test_of_many_rows_the_last_stay_in_memory(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_LATEST", 2)
+    for name in "abc":
+        database.put([document(f"{name}.md", name)])
+    monkeypatch.setattr(Database, "query", None)
+    assert [row.chunk.text for row in database.rows_after(1, 100)] == ["b", "c"]
+
+
 def test_a_failed_transaction_leaves_no_rows_behind(database: Database, path: Path) -> None:
     database.put([document("a.md", "one")])
     broken = document("b.md", "two")

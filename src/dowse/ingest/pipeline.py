@@ -251,7 +251,7 @@ class _Run:
         if self.group:
             self.writer.put(self.group)
             for document in self.group:
-                self.counts["chunks"] += sum(chunk.level == "chunk" for chunk in document.chunks)
+                self.counts["chunks"] += [chunk.level for chunk in document.chunks].count("chunk")
                 self.counts["changed" if (document.source, document.path) in self.known else "added"] += 1
                 self.heard.hear(document)
             self.group = []

@@ -29,7 +29,7 @@ class Latest(NamedTuple):
     rows: tuple[Row, ...] = ()
 
     def with_more(self, rows: Sequence[Row]) -> Latest:
-        return Latest((*self.rows, *rows) if len(self.rows) < MOST_LATEST else tuple(rows))
+        return Latest((*self.rows, *rows)[-max(MOST_LATEST, len(rows)) :])  # the first of them are published by now
 
     def after(self, key: int) -> list[Row] | None:
         """None where there may be others."""
