@@ -13,7 +13,7 @@ from types import FrameType
 
 FILE_S = 10.0  # "no single file takes more than 10 s"
 WORKER_BYTES = 768 << 20  # address space of a worker; chosen: two of them and the writer stay under 1.5 GB
-OBJECTS_PER_LOOK = 50_000  # chosen: some 10 MB
+OBJECTS_PER_LOOK = 200_000  # chosen: some 40 MB; 50,000 take 1.5 % longer, and 7 MB less of 700
 
 
 class OverdueError(BaseException):
