@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -137,21 +138,25 @@ class Database:
     def put(self, documents: Sequence[Document]) -> None:
         now = datetime.now(UTC).isoformat()
         rows: list[Row] = []
-        ended = False
+        ended, gained = False, 0
         with self.transaction() as connection:
             seq = _next_seq(connection)
             for group in distinct(documents):
                 stored = links.document_numbers(connection, group)
-                was = {each: links.before(connection, number) for each, number in stored.items()}
-                ended = any([_end(connection, each, seq) for each in stored]) or ended
-                rows += _insert(connection, [(each, was.get(each.id, links.Before())) for each in group.values()], now)
-        self._latest = Latest() if ended else self._latest.with_more(rows)
+                was = defaultdict(links.Before, links.before(connection, stored.values()))
+                if stored:
+                    _end(connection, list(stored.values()), seq)
+                    rows, ended = [], True  # those that were written before may be among the ended
+                gained += len(group) - len(stored)
+                rows += _insert(connection, [(each, was[stored.get(each.id, 0)]) for each in group.values()], now)
+        self._latest = self._latest.with_more(seq, gained, rows, ended=ended)
 
     def remove(self, document_ids: Collection[str]) -> int:
-        self._latest = Latest()
         with self.transaction() as connection:
             seq = _next_seq(connection)
-            return sum(_remove(connection, each, seq) for each in document_ids)
+            removed = _remove(connection, document_ids, seq)
+        self._latest = self._latest.with_more(seq, -removed, (), ended=True)
+        return removed
 
     def documents(self, source: str | None = None, under: str = "") -> Iterable[DocumentInfo]:
         where, parameters = ("", []) if source is None else (" WHERE source = ?", [source])
@@ -206,9 +211,17 @@ class Database:
             found.update((row[0], _decode_chunk(row[1], row[2])) for row in self.query(sql, part))
         return found
 
-    def rows_after(self, key: int, limit: int) -> list[Row]:
-        """Living searchable rows in order of key."""
-        known = self._latest.after(key)
+    def count(self, known: float, since: int, seq: int) -> int:
+        """How many documents there are at a change, where so many were known to be at an earlier one."""
+        latest = self._latest
+        self._latest = latest._replace(since=latest.seq, gained=0)
+        if (latest.since, latest.seq) == (since, seq):
+            return int(known) + latest.gained
+        return int(self.query("SELECT count(*) FROM documents")[0][0])
+
+    def rows_after(self, key: int, limit: int, seq: int = -1) -> list[Row]:
+        """Living searchable rows in order of key; from memory, if the last change is given and it was made here."""
+        known = self._latest.after(key, seq) if seq >= 0 else None
         if known is not None:
             return known[:limit]
         rows = self.query(
@@ -226,8 +239,9 @@ class Database:
             found += [_row(row) for row in self.query(sql, part)]
         return found
 
-    def tombstones(self, up_to_seq: int) -> list[int]:
-        return [row[0] for row in self.query("SELECT key FROM tombstones WHERE seq <= ?", [up_to_seq])]
+    def tombstones(self, after: int, up_to: int) -> list[int]:
+        """Keys of the chunks that died in these changes."""
+        return [row[0] for row in self.query("SELECT key FROM tombstones WHERE seq > ? AND seq <= ?", [after, up_to])]
 
     def purge(self, up_to_seq: int, *, tombstones: bool) -> None:
         """Let go of rows whose end is published; of their tombstones too, when the derived rows are new."""
@@ -342,30 +356,27 @@ def _insert_document(connection: sqlite3.Connection, document: Document, now: st
     return cursor.lastrowid or 0
 
 
-def _remove(connection: sqlite3.Connection, document_id: str, seq: int) -> bool:
-    for number in links.document_numbers(connection, [document_id]).values():
-        told = links.Told(links.before(connection, number))
-        _end(connection, document_id, seq)
-        links.settle(connection, [told])
-        links.recount(connection, links.counted(connection, told.counted_anew))
-        return True
-    return False
+def _remove(connection: sqlite3.Connection, document_ids: Collection[str], seq: int) -> int:
+    numbers = list(links.document_numbers(connection, document_ids).values())
+    told = [links.Told(was) for was in links.before(connection, numbers).values()]
+    _end(connection, numbers, seq)
+    links.settle(connection, told)
+    links.recount(connection, links.counted(connection, {chunk for each in told for chunk in each.counted_anew}))
+    return len(numbers)
 
 
-def _end(connection: sqlite3.Connection, document_id: str, seq: int) -> bool:
-    """Take a document out: its chunks die, its edges go. False when there was none."""
-    found = connection.execute("SELECT number FROM documents WHERE id = ?", [document_id]).fetchone()
-    if found is None:
-        return False
-    connection.execute(
-        "INSERT INTO tombstones SELECT key, ? FROM chunks WHERE document = ? AND searchable AND died IS NULL",
-        [seq, found[0]],
-    )
-    connection.execute("UPDATE chunks SET died = ? WHERE document = ? AND died IS NULL", [seq, found[0]])
-    links.forget(connection, found[0])
-    services.forget_facts(connection, found[0])
-    connection.execute("DELETE FROM documents WHERE number = ?", found)
-    return True
+def _end(connection: sqlite3.Connection, numbers: Sequence[int], seq: int) -> None:
+    """Take documents out: their chunks die, their edges go."""
+    for part in batches(numbers):
+        own = f"document IN ({marks(part)})"
+        connection.execute(
+            f"INSERT INTO tombstones SELECT key, ? FROM chunks WHERE {own} AND searchable AND died IS NULL",
+            [seq, *part],
+        )
+        connection.execute(f"UPDATE chunks SET died = ? WHERE {own} AND died IS NULL", [seq, *part])
+        links.forget(connection, part)
+        services.forget_facts(connection, part)
+        connection.execute(f"DELETE FROM documents WHERE number IN ({marks(part)})", part)
 
 
 def _info(row: Sequence[Any]) -> DocumentInfo:

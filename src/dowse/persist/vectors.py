@@ -150,7 +150,7 @@ class VectorReader:
         self.dimension = dimension
         self._kernel = kernel
         self.rows = part.state.rows
-        self.slots: Rows = part.array("slots", "<u4").astype(np.int64)
+        self.slots: NDArray[np.uint32] = part.array("slots", "<u4")
         self._kept = _kept(part, dimension)
         epoch = int(part.state.facts.get("epoch", 0))
         self._signs = [part.array(f"signs-{epoch}-{word}", "<u8") for word in range(_words(dimension))]
