@@ -19,6 +19,7 @@ import msgspec
 from dowse.errors import CorruptIndexError, StorageError, UnavailableError
 from dowse.persist import links, services
 from dowse.persist.arrays import storing, sync_folder
+from dowse.persist.bodies import decoded, encoded
 from dowse.persist.latest import Latest, Row
 from dowse.persist.manifest import SCHEMA_VERSION, check_version
 from dowse.persist.sqlite_rows import batches, distinct, id_row, marks, row_id
@@ -29,7 +30,6 @@ _MAPPED_BYTES = 1 << 29  # at a million chunks 2 GB are .9 GB of RSS, and 256 MB
 _READ_CACHE_KB, _WRITE_CACHE_KB = 1024, 32768  # chosen: what a search looks at, and what one transaction changes
 _CHECKPOINT_PAGES = 4000  # chosen: some transactions
 _encode = msgspec.json.Encoder().encode
-_chunk_decoder = msgspec.json.Decoder(Chunk)
 _decode_meta = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
 
 
@@ -185,7 +185,7 @@ class Database:
             " WHERE document = (SELECT number FROM documents WHERE id = ?) AND died IS NULL ORDER BY key",
             [document_id],
         )
-        return [_decode_chunk(*row) for row in rows]
+        return [decoded(*row) for row in rows]
 
     # --- chunks -------------------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class Database:
                 [*part, seq],
             )
             for row, body, connections in rows:
-                found[by_row[row]] = _decode_chunk(body, connections)
+                found[by_row[row]] = decoded(body, connections)
         return found
 
     def chunks_by_key(self, keys: Sequence[int]) -> dict[int, Chunk]:
@@ -208,7 +208,7 @@ class Database:
         found: dict[int, Chunk] = {}
         for part in batches(keys):
             sql = f"SELECT key, body, connections FROM chunks WHERE key IN ({marks(part)})"
-            found.update((row[0], _decode_chunk(row[1], row[2])) for row in self.query(sql, part))
+            found.update((row[0], decoded(row[1], row[2])) for row in self.query(sql, part))
         return found
 
     def count(self, known: float, since: int, seq: int) -> int:
@@ -329,7 +329,7 @@ def _insert(connection: sqlite3.Connection, documents: Sequence[tuple[Document, 
     for key, (number, chunk) in enumerate(
         ((number, chunk) for number, document, _ in numbered for chunk in document.chunks), found[0] + 1 if found else 1
     ):
-        own, body, searchable = id_row(chunk.id), _encode(chunk), chunk.level == "chunk"
+        own, body, searchable = id_row(chunk.id), encoded(chunk), chunk.level == "chunk"
         content_hash = bytes.fromhex(chunk.content_hash)
         values.append((key, own, number, searchable, content_hash, crc32(body), body, counts.pop(own, 0) or None))
         if searchable:
@@ -386,14 +386,4 @@ def _info(row: Sequence[Any]) -> DocumentInfo:
 
 
 def _row(row: Sequence[Any]) -> Row:
-    return Row(row[0], row_id(row[1]), row[2].hex(), _decode_chunk(row[3]))
-
-
-def _decode_chunk(body: bytes, connections: int | None = None) -> Chunk:
-    try:
-        chunk = _chunk_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as err:
-        raise CorruptIndexError(f"a stored chunk cannot be read ({err}); run `dowse doctor --verify`") from err
-    if connections is not None:
-        object.__setattr__(chunk, "connection_count", connections)  # no one else has it yet: cheaper than a copy
-    return chunk
+    return Row(row[0], row_id(row[1]), row[2].hex(), decoded(row[3]))
