@@ -159,14 +159,18 @@ class PartWriter:
         data = memoryview(np.ascontiguousarray(values).data).cast("B") if values.size else memoryview(b"")
         if not len(data):
             return
-        with storing(self.folder, name):
+        start = self.size(name)
+        end = start + len(data)
+        try:
             handle = self._handle(name)
-            end = self.size(name) + len(data)
             if end > self._room[name]:
                 self._room[name] = end + max(end // 8, _LEAST_ROOM)
                 os.ftruncate(handle, self._room[name])
-            self._write(handle, data, self.size(name))
-        self._sizes[name] = self.size(name) + len(data)
+            self._write(handle, data, start)
+        except OSError:
+            with storing(self.folder, name):  # entered only now: an update appends to thirty files
+                raise
+        self._sizes[name] = end
         self._checksum(name, data)
 
     def pad(self, name: str, to_bytes: int) -> None:
@@ -313,7 +317,8 @@ class PartReader:
             return np.empty((0, *shape), dtype)
         # np.frombuffer over mmap, not np.memmap: every slice of a memmap pays for the subclass.
         mapped = self._maps.get(f"{self.folder}/{name}", size)
-        return np.frombuffer(mapped, dtype, size // np.dtype(dtype).itemsize).reshape(-1, *shape)
+        found: NDArray[Any] = np.frombuffer(mapped, dtype, size // np.dtype(dtype).itemsize)
+        return found.reshape(-1, *shape) if shape else found
 
     def damaged(self, *, unsynced: bool = False) -> Iterator[str]:
         """Names of files and blocks whose bytes are not those that were written; of all, or of those not synced."""

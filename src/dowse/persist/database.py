@@ -107,8 +107,11 @@ class Database:
     # --- small facts --------------------------------------------------------------------------------
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        with _errors(self._path):
+        try:
             return self.read.execute(sql, parameters).fetchall()
+        except sqlite3.DatabaseError:
+            with _errors(self._path):  # entered only now: it costs as much as a small statement
+                raise
 
     def seq(self) -> int:
         """The number of the last change to what is searchable."""
