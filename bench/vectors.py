@@ -1,7 +1,7 @@
 """A corpus goes in; a unit vector a chunk comes out of the cache: real ones for its beginning, like ones for the rest.
 
 Real vectors cost a CPU-second for some twenty chunks, so a part of the corpus is embedded with the default model, and
-can be gone on with (`python -m bench.vectors --real 10000`). The other chunks get vectors of the same distribution: a
+can be gone on with (`python -m bench.vectors --real 100000`). The other chunks get vectors of the same distribution: a
 real one, moved part of the way to one of its neighbours and blurred (`grown`). `likeness` compares what matters to a
 search, how near the 1st, 10th and 100th neighbour is, between real and grown sets of the same size.
 """
@@ -28,7 +28,7 @@ NEIGHBOURS = 10  # a grown vector lies between a real one and one of these; chos
 BLUR = (
     0.2  # length of the noise before normalising; by `likeness`: KS .04 to .07 at 5,000, .06 to .10 between real halves
 )
-SAVE_EVERY = 128  # texts; an interrupted run loses no more
+SAVE_EVERY = 2048  # texts; an interrupted run loses no more, some two minutes. All are written anew each time
 RANKS = (1, 10, 100)
 DIMENSION = 384
 FEWEST_REAL = 1000  # chosen: below it the grown ones would lie in clumps

@@ -19,9 +19,11 @@ import pytest
 
 import dowse
 from dowse.engine import Engine
+from dowse.persist.embedded import EmbeddedStore
 from dowse.query.pipeline import answer
 from dowse.text import Tokenizer
 from dowse.types import QueryRequest, QueryResult
+from factories import document, vectors
 
 SAMPLE = Path(dowse.__file__).parent / "sample" / "acme"
 QUESTIONS = ("where do we retry a failed request", "getRoute", "deploy the route planner to kubernetes")
@@ -33,6 +35,7 @@ CALLS = 5_500  # Python and C calls of one warm query, without staleness, in one
 COLD_FILES = 39  # opened by `dowse search` besides modules
 COLD_MODULES = 397  # imported by `dowse search --json` by words alone
 WARM_FILES = 0  # opened by one warm query
+UPDATE_STATEMENTS = 49  # SQL statements of replacing four documents, with vectors, until they are searchable
 HELP_MODULES = 118  # imported by `dowse --help`
 
 # What a run that does not need it must not load. Reading documents, drawing on a terminal and running models are
@@ -152,6 +155,28 @@ print(json.dumps(seen))
     # CURRENT and a state file tell a living reader whether something new was published; nothing else is read again.
     assert len(index) <= WARM_FILES * len(QUESTIONS), index
     assert [name for name in opened if str(folder) not in name] == []
+
+
+def test_an_update_needs_few_statements(tmp_path: Path) -> None:
+    store = EmbeddedStore(tmp_path / "index")
+
+    def update(number: int) -> list[str]:
+        seen: list[str] = []
+        store.database.read.set_trace_callback(seen.append)
+        writer = store.writer()
+        writer.put([document(f"{each}.py", f"version{number} of {each}") for each in range(4)])
+        writer.publish()
+        writer.use_model("m", 8)
+        waiting = [each.content_hash for each in writer.pending(10)]
+        writer.put_vectors(waiting, vectors(waiting, 8))
+        assert len(store.reader().search_words("bm25_code", [f"version{number}"], 10, ()).ids) == 4
+        store.database.read.set_trace_callback(None)
+        writer.close()
+        return seen
+
+    statements = [update(number) for number in range(3)][-1]
+    store.close()
+    assert 0 < len(statements) <= UPDATE_STATEMENTS * ROOM, statements
 
 
 def _cold(arguments: list[str], **variables: str) -> dict[str, Any]:

@@ -12,11 +12,19 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from contracts.embedder import EmbedderContract
-from contracts.tiny_encoder import HIDDEN, POSITIONS, TinyEncoder, random_encoder, write_folder, write_safetensors
+from contracts.tiny_encoder import (
+    HIDDEN,
+    LAYERS,
+    POSITIONS,
+    TinyEncoder,
+    random_encoder,
+    write_folder,
+    write_safetensors,
+)
 from dowse.errors import BadRequestError, ModelUnavailableError
 from dowse.models.embed_onnx import OnnxEmbedder
 from dowse.models.graph import Pooling, Shape, encoder_graph
-from dowse.models.quantise import LARGEST, per_output
+from dowse.models.quantise import LARGEST, evening, per_output
 from dowse.models.recipe import Recipe, folder_recipe
 from dowse.ports import Embedder
 
@@ -87,6 +95,23 @@ def test_one_loud_token_does_not_drown_the_others(tmp_path: Path) -> None:
     embedder = OnnxEmbedder(write_folder(tmp_path, encoder), recipe(Pooling.MEAN))
     found = embedder.embed([" ".join(f"w{n}" for n in range(30))], role="chunk")
     assert (found * expected(encoder, Pooling.MEAN, ids)).sum() > 0.99
+
+
+def test_one_loud_input_of_every_token_does_not_drown_the_others(tmp_path: Path) -> None:
+    """The norm before a map says which inputs are loud; were they not divided, the cosine would be .998 or less."""
+    encoder = random_encoder(11)
+    axis, loudness = 7, 200.0
+    for layer in range(LAYERS):
+        encoder.weights[f"encoder.layer.{layer}.attention.output.LayerNorm.bias"][axis] = loudness
+        encoder.weights[f"encoder.layer.{layer}.intermediate.dense.weight"][:, axis] /= loudness
+    found = OnnxEmbedder(write_folder(tmp_path, encoder), recipe(Pooling.MEAN)).embed(TEXTS, role="chunk")
+    assert (found * expected(encoder, Pooling.MEAN, TEXT_IDS)).sum(axis=1).min() > 0.9995
+
+
+def test_an_input_that_is_always_zero_divides_by_no_zero() -> None:
+    loud = evening(np.array([0, -4], np.float32), np.array([0, 5], np.float32))
+    assert loud[0] > 0
+    assert loud[1] == 3
 
 
 @pytest.mark.parametrize("kind", ["F16", "BF16"])

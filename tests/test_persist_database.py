@@ -32,7 +32,7 @@ def agrees(database: Database, path: Path) -> int:
     try:
         for key in range(8):
             for limit in (1, 100):
-                assert database.rows_after(key, limit) == other.rows_after(key, limit)
+                assert database.rows_after(key, limit, database.seq()) == other.rows_after(key, limit)
         return len(other.rows_after(0, 100))
     finally:
         other.close()
@@ -53,10 +53,45 @@ def test_the_latest_rows_are_those_that_are_stored(database: Database, path: Pat
 
 def test_what_is_published_from_memory_is_not_read(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     database.put([document("a.md", "one", "two")])
+    database.put([document("a.md", "three")])  # its old rows have died
+    seq = database.seq()
     monkeypatch.setattr(Database, "query", None)
-    assert [row.chunk.text for row in database.rows_after(0, 100)] == ["one", "two"]
-    assert [row.chunk.text for row in database.rows_after(1, 100)] == ["two"]
-    assert database.rows_after(2, 100) == []
+    assert [row.chunk.text for row in database.rows_after(2, 100, seq)] == ["three"]
+    assert database.rows_after(3, 100, seq) == []
+
+
+def test_what_another_process_wrote_in_between_is_read(database: Database, path: Path) -> None:
+    database.put([document("a.md", "one")])
+    other = Database(path)
+    other.put([document("b.md", "two")])  # and it dies before it publishes that
+    other.close()
+    assert [row.chunk.text for row in database.rows_after(1, 100, database.seq())] == ["two"]
+    database.put([document("c.md", "three")])
+    assert [row.chunk.text for row in database.rows_after(1, 100, database.seq())] == ["two", "three"]
+
+
+def test_documents_are_counted_on_from_a_known_count(database: Database, path: Path) -> None:
+    asked: list[str] = []
+    database.read.set_trace_callback(asked.append)
+    known, since = 0, 0
+
+    def count() -> int:
+        nonlocal known, since
+        known, since = database.count(known, since, database.seq()), database.seq()
+        return known
+
+    database.put([document("a.md", "one"), document("b.md", "two")])
+    database.put([document("b.md", "three"), document("c.md", "four"), document("c.md", "five")])
+    assert count() == 3
+    database.remove([document("a.md").id, document("none.md").id])
+    assert count() == 2
+    assert not any("count(*)" in each for each in asked)
+    other = Database(path)
+    other.put([document("d.md", "six")])
+    other.close()
+    database.put([document("e.md", "seven")])
+    assert count() == 4
+    assert sum("count(*)" in each for each in asked) == 1
 
 
 def test_the_latest_rows_are_bounded(database: Database, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,8 +106,9 @@ def test_of_many_rows_the_last_stay_in_memory(database: Database, monkeypatch: p
     monkeypatch.setattr(module, "MOST_LATEST", 2)
     for name in "abc":
         database.put([document(f"{name}.md", name)])
+    seq = database.seq()
     monkeypatch.setattr(Database, "query", None)
-    assert [row.chunk.text for row in database.rows_after(1, 100)] == ["b", "c"]
+    assert [row.chunk.text for row in database.rows_after(1, 100, seq)] == ["b", "c"]
 
 
 def test_a_failed_transaction_leaves_no_rows_behind(database: Database, path: Path) -> None:

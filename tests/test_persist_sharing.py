@@ -6,6 +6,7 @@ import random
 import shutil
 import threading
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,10 @@ from crash_child import Nursery, versioned
 from dowse.errors import BadRequestError, BusyError
 from dowse.filters import Eq
 from dowse.identity import number_id
+from dowse.persist import forward
 from dowse.persist.asking import Question
 from dowse.persist.embedded import EmbeddedStore
+from dowse.persist.snapshot import Snapshot
 from dowse.persist.verify import verify
 from factories import document, ids, vectors
 
@@ -186,6 +189,34 @@ def test_threads_that_read_while_another_writes_see_whole_documents(index: Path)
 
 def _is_version(found: list[int], version: int) -> bool:
     return sorted(found) == sorted(ids(*(each.id for each in versioned("0", version).chunks)).tolist())
+
+
+def test_a_moment_that_goes_on_from_an_earlier_one_is_like_one_seen_anew(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lengths, the dead and the count of documents are carried on; room for lengths runs out twice here."""
+    monkeypatch.setattr(forward, "_MORE_ROWS", 6)
+    store, moments, rng = EmbeddedStore(index), [], random.Random(5)
+    for step in range(24):
+        writer = store.writer()
+        name = rng.randrange(8)
+        if rng.random() < 0.3:
+            writer.remove([document(f"{name}.py").id])
+        else:
+            writer.put([document(f"{name}.py", *(f"word{step} " * rng.randrange(1, 9) for _ in range(3)))])
+        if step == 13:
+            writer.compact()
+        writer.close()
+        with closing(EmbeddedStore(index, read_only=True)) as other:
+            moments.append((store.reader(), _seen(other.reader())))
+            assert _seen(store.reader()) == moments[-1][1]
+    assert all(_seen(moment) == was for moment, was in moments)  # what came later changed none of them
+    store.close()
+
+
+def _seen(moment: Snapshot) -> object:
+    norms = [(norm.lengths.tolist(), norm.base, norm.slope) for norm in moment._norms.values()]
+    return moment.stats, norms, sorted(moment.dead.tolist()), moment.alive.tolist(), moment.living
 
 
 def test_an_open_reader_picks_up_what_others_publish(index: Path) -> None:

@@ -93,6 +93,19 @@ def test_a_copy_of_a_row_is_found_first(collection: tuple[Matrix, VectorReader])
         assert reader.search(vectors[row], 1, None)[0].tolist() == [row]
 
 
+def test_scores_that_a_search_left_behind_are_those_of_the_rows(collection: tuple[Matrix, VectorReader]) -> None:
+    vectors, reader = collection
+    query, other, allowed = vectors[3].copy(), vectors[4].copy(), np.arange(5, 900, 3)
+    few, all_kinds = allowed[[7, 2, 90]], np.array([5, 6, 899, 3])
+    plain = {id(each): (reader.score(each, few), reader.score(each, all_kinds)) for each in (query, other)}
+    reader.search(query, 200, allowed)
+    for each in (query, other):
+        assert reader.score(each, few).tolist() == plain[id(each)][0].tolist()
+        assert reader.score(each, all_kinds).tolist() == plain[id(each)][1].tolist()
+    assert not len(reader.search(query, 10, np.empty(0, np.int64))[0])
+    assert reader.score(query, few).tolist() == plain[id(query)][0].tolist()
+
+
 def test_survivors_are_those_that_were_measured() -> None:
     assert survivors(100_000, 10) == 10 * 316  # ⌊√100,000⌋ = 316
     assert survivors(1_000_000, 10) == 10 * 1000

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dowse.query import mentions, questions
 from dowse.query.plan import BY_TYPE, STYLES, Plan, classify, plan, steered
 from dowse.query.questions import MetadataQuestion, metadata_question
 from dowse.types import QueryType
@@ -255,3 +256,19 @@ def test_a_metadata_question_names_a_field_and_a_subject(text: str, expected: Me
 )
 def test_other_questions_are_none_of_them(text: str) -> None:
     assert metadata_question(text) is None
+
+
+_MARKS = ["`", '"', "“", "”", "«", "»", "'", "/", "(", ")", ":", "->", "#", ".", "_", "-", " ", "\n"]
+_PIECES = [*_MARKS, "0x1F", "7", "42", "E", "s", "ECONN", "EPERM", "foo", "Bar", "py", "HTTP", "a", "Z"]
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=12).map("".join))
+def test_a_pattern_that_is_passed_over_could_not_match(text: str) -> None:
+    for _, marks, pattern in mentions._PATTERNS:
+        for match in pattern.finditer(text):
+            assert not set(match[0]).isdisjoint(marks)
+
+
+def test_words_that_no_rule_about_metadata_knows_end_the_search() -> None:
+    known = frozenset(word for words in questions._WORDS_OF.values() for word in words)
+    assert known == questions._ANY_WORD

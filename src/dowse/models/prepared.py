@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dowse.models.weights import Weights
 
 FOLDER = "prepared"  # in the models folder
-_LAYOUT = 1  # counts up when the graph, the quantisation or the arrays change
+_LAYOUT = 2  # counts up when the graph, the quantisation or the arrays change
 _GRAPH, _TENSOR, _PAIRS = "graph", "tensor ", "pairs "
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from dowse.models.graph import LINEAR, NORMS, ROTARY_COS, ROTARY_SIN, Shape
+from dowse.models.graph import EVENED, HEADS, LINEAR, NORMS, ROTARY_COS, ROTARY_SIN, Shape
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,16 +23,47 @@ def graph_tensors(weights: Weights, *, exact: bool) -> dict[str, NDArray[Any]]:
     tensors: dict[str, NDArray[Any]] = {f"embed_norm.{part}": weights.embed_norm(part) for part in ("weight", "bias")}
     tensors |= rotations(weights.shape)
     for layer in range(weights.shape.layers):
-        for name in (*LINEAR, *NORMS):
-            if name in (*NORMS, *weights.shape.biased):
-                tensors[f"{layer}.{name}.bias"] = weights.parameter(layer, name, "bias")
-            if name in LINEAR and not exact:
-                rows = weights.blocks(layer, name)
-                shape = weights.shape.linear(name)
-                tensors[f"{layer}.{name}.weight"], tensors[f"{layer}.{name}.scale"] = quantised(rows, shape)
-            else:
-                tensors[f"{layer}.{name}.weight"] = weights.parameter(layer, name, "weight").T
+        for name in NORMS:
+            tensors |= {f"{layer}.{name}.{part}": weights.parameter(layer, name, part) for part in ("weight", "bias")}
+        for name in LINEAR:
+            for part, array in _linear(weights, layer, name, exact=exact).items():
+                if name == "qkv" and part != "even":
+                    heads = zip(HEADS, np.split(array, len(HEADS), axis=-1), strict=True)
+                    tensors |= {f"{layer}.{head}.{part}": each for head, each in heads}
+                else:
+                    tensors[f"{layer}.{name}.{part}"] = array
     return {name: np.require(tensor, requirements=["C", "A"]) for name, tensor in tensors.items()}
+
+
+def _linear(weights: Weights, layer: int, name: str, *, exact: bool) -> dict[str, NDArray[Any]]:
+    """The tensors of a map by the last part of their names; the weight is [inputs, outputs]."""
+    found: dict[str, NDArray[Any]] = {}
+    if name in weights.shape.biased:
+        found["bias"] = weights.parameter(layer, name, "bias")
+    if exact:
+        return found | {"weight": weights.parameter(layer, name, "weight").T}
+    blocks = weights.blocks(layer, name)
+    if name in EVENED:
+        loud = evening(*(_norm_before(weights, layer, name, part) for part in ("weight", "bias")))
+        found["even"] = 1 / loud
+        blocks = (block * loud for block in blocks)
+    found["weight"], found["scale"] = quantised(blocks, weights.shape.linear(name))
+    return found
+
+
+def evening(weight: NDArray[np.float32], bias: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What the inputs of a map are divided by, and its weights multiplied by: the root of how far the norm before it
+    lets each of them reach. All of that, instead of its root, would make the weights as uneven as the inputs were."""
+    import numpy as np
+
+    reach: NDArray[np.float32] = np.sqrt(np.maximum(np.abs(weight) + np.abs(bias), np.float32(1e-12)))
+    return reach
+
+
+def _norm_before(weights: Weights, layer: int, name: str, part: str) -> NDArray[np.float32]:
+    if name == "ffn_up":
+        return weights.parameter(layer, "attn_norm", part)
+    return weights.parameter(layer - 1, "ffn_norm", part) if layer else weights.embed_norm(part)
 
 
 def quantised(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dowse.persist.forward import Asked, Slots
 from dowse.persist.kernel import Best, Run
@@ -17,8 +19,15 @@ class Selection:
 
     mask: Mask
     count: int
-    vectors: Slots | None  # None: all of them
     few: Slots | None = None  # the slots themselves, where there are few
+    owners: NDArray[np.uint32] | None = None  # by row of the vectors, the slot it belongs to
+
+    @cached_property
+    def vectors(self) -> Slots | None:
+        """None: all of them."""
+        if self.owners is None or self.count == len(self.mask):
+            return None
+        return np.flatnonzero(self.mask[self.owners])
 
 
 @dataclass(eq=False)

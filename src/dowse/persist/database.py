@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ import msgspec
 from dowse.errors import CorruptIndexError, StorageError, UnavailableError
 from dowse.persist import links, services
 from dowse.persist.arrays import storing, sync_folder
+from dowse.persist.bodies import decoded, encoded
 from dowse.persist.latest import Latest, Row
 from dowse.persist.manifest import SCHEMA_VERSION, check_version
 from dowse.persist.sqlite_rows import batches, distinct, id_row, marks, row_id
@@ -28,7 +30,6 @@ _MAPPED_BYTES = 1 << 29  # at a million chunks 2 GB are .9 GB of RSS, and 256 MB
 _READ_CACHE_KB, _WRITE_CACHE_KB = 1024, 32768  # chosen: what a search looks at, and what one transaction changes
 _CHECKPOINT_PAGES = 16000  # chosen: some transactions, which touch many pages twice; 4000 cost 1 % more CPU of indexing
 _encode = msgspec.json.Encoder().encode
-_chunk_decoder = msgspec.json.Decoder(Chunk)
 _decode_meta = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
 
 
@@ -106,8 +107,11 @@ class Database:
     # --- small facts --------------------------------------------------------------------------------
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        with _errors(self._path):
+        try:
             return self.read.execute(sql, parameters).fetchall()
+        except sqlite3.DatabaseError:
+            with _errors(self._path):  # entered only now: it costs as much as a small statement
+                raise
 
     def seq(self) -> int:
         """The number of the last change to what is searchable."""
@@ -137,21 +141,25 @@ class Database:
     def put(self, documents: Sequence[Document]) -> None:
         now = datetime.now(UTC).isoformat()
         rows: list[Row] = []
-        ended = False
+        ended, gained = False, 0
         with self.transaction() as connection:
             seq = _next_seq(connection)
             for group in distinct(documents):
                 stored = links.document_numbers(connection, group)
-                was = {each: links.before(connection, number) for each, number in stored.items()}
-                ended = any([_end(connection, each, seq) for each in stored]) or ended
-                rows += _insert(connection, [(each, was.get(each.id, links.Before())) for each in group.values()], now)
-        self._latest = Latest() if ended else self._latest.with_more(rows)
+                was = defaultdict(links.Before, links.before(connection, stored.values()))
+                if stored:
+                    _end(connection, list(stored.values()), seq)
+                    rows, ended = [], True  # those that were written before may be among the ended
+                gained += len(group) - len(stored)
+                rows += _insert(connection, [(each, was[stored.get(each.id, 0)]) for each in group.values()], now)
+        self._latest = self._latest.with_more(seq, gained, rows, ended=ended)
 
     def remove(self, document_ids: Collection[str]) -> int:
-        self._latest = Latest()
         with self.transaction() as connection:
             seq = _next_seq(connection)
-            return sum(_remove(connection, each, seq) for each in document_ids)
+            removed = _remove(connection, document_ids, seq)
+        self._latest = self._latest.with_more(seq, -removed, (), ended=True)
+        return removed
 
     def documents(self, source: str | None = None, under: str = "") -> Iterable[DocumentInfo]:
         where, parameters = ("", []) if source is None else (" WHERE source = ?", [source])
@@ -180,7 +188,7 @@ class Database:
             " WHERE document = (SELECT number FROM documents WHERE id = ?) AND died IS NULL ORDER BY key",
             [document_id],
         )
-        return [_decode_chunk(*row) for row in rows]
+        return [decoded(*row) for row in rows]
 
     # --- chunks -------------------------------------------------------------------------------------
 
@@ -195,7 +203,7 @@ class Database:
                 [*part, seq],
             )
             for row, body, connections in rows:
-                found[by_row[row]] = _decode_chunk(body, connections)
+                found[by_row[row]] = decoded(body, connections)
         return found
 
     def chunks_by_key(self, keys: Sequence[int]) -> dict[int, Chunk]:
@@ -203,12 +211,20 @@ class Database:
         found: dict[int, Chunk] = {}
         for part in batches(keys):
             sql = f"SELECT key, body, connections FROM chunks WHERE key IN ({marks(part)})"
-            found.update((row[0], _decode_chunk(row[1], row[2])) for row in self.query(sql, part))
+            found.update((row[0], decoded(row[1], row[2])) for row in self.query(sql, part))
         return found
 
-    def rows_after(self, key: int, limit: int) -> list[Row]:
-        """Living searchable rows in order of key."""
-        known = self._latest.after(key)
+    def count(self, known: float, since: int, seq: int) -> int:
+        """How many documents there are at a change, where so many were known to be at an earlier one."""
+        latest = self._latest
+        self._latest = latest._replace(since=latest.seq, gained=0)
+        if (latest.since, latest.seq) == (since, seq):
+            return int(known) + latest.gained
+        return int(self.query("SELECT count(*) FROM documents")[0][0])
+
+    def rows_after(self, key: int, limit: int, seq: int = -1) -> list[Row]:
+        """Living searchable rows in order of key; from memory, if the last change is given and it was made here."""
+        known = self._latest.after(key, seq) if seq >= 0 else None
         if known is not None:
             return known[:limit]
         rows = self.query(
@@ -226,8 +242,9 @@ class Database:
             found += [_row(row) for row in self.query(sql, part)]
         return found
 
-    def tombstones(self, up_to_seq: int) -> list[int]:
-        return [row[0] for row in self.query("SELECT key FROM tombstones WHERE seq <= ?", [up_to_seq])]
+    def tombstones(self, after: int, up_to: int) -> list[int]:
+        """Keys of the chunks that died in these changes."""
+        return [row[0] for row in self.query("SELECT key FROM tombstones WHERE seq > ? AND seq <= ?", [after, up_to])]
 
     def purge(self, up_to_seq: int, *, tombstones: bool) -> None:
         """Let go of rows whose end is published; of their tombstones too, when the derived rows are new."""
@@ -315,7 +332,7 @@ def _insert(connection: sqlite3.Connection, documents: Sequence[tuple[Document, 
     for key, (number, chunk) in enumerate(
         ((number, chunk) for number, document, _ in numbered for chunk in document.chunks), found[0] + 1 if found else 1
     ):
-        own, body, searchable = id_row(chunk.id), _encode(chunk), chunk.level == "chunk"
+        own, body, searchable = id_row(chunk.id), encoded(chunk), chunk.level == "chunk"
         content_hash = bytes.fromhex(chunk.content_hash)
         values.append((key, own, number, searchable, content_hash, crc32(body), body, counts.pop(own, 0) or None))
         if searchable:
@@ -342,30 +359,27 @@ def _insert_document(connection: sqlite3.Connection, document: Document, now: st
     return cursor.lastrowid or 0
 
 
-def _remove(connection: sqlite3.Connection, document_id: str, seq: int) -> bool:
-    for number in links.document_numbers(connection, [document_id]).values():
-        told = links.Told(links.before(connection, number))
-        _end(connection, document_id, seq)
-        links.settle(connection, [told])
-        links.recount(connection, links.counted(connection, told.counted_anew))
-        return True
-    return False
+def _remove(connection: sqlite3.Connection, document_ids: Collection[str], seq: int) -> int:
+    numbers = list(links.document_numbers(connection, document_ids).values())
+    told = [links.Told(was) for was in links.before(connection, numbers).values()]
+    _end(connection, numbers, seq)
+    links.settle(connection, told)
+    links.recount(connection, links.counted(connection, {chunk for each in told for chunk in each.counted_anew}))
+    return len(numbers)
 
 
-def _end(connection: sqlite3.Connection, document_id: str, seq: int) -> bool:
-    """Take a document out: its chunks die, its edges go. False when there was none."""
-    found = connection.execute("SELECT number FROM documents WHERE id = ?", [document_id]).fetchone()
-    if found is None:
-        return False
-    connection.execute(
-        "INSERT INTO tombstones SELECT key, ? FROM chunks WHERE document = ? AND searchable AND died IS NULL",
-        [seq, found[0]],
-    )
-    connection.execute("UPDATE chunks SET died = ? WHERE document = ? AND died IS NULL", [seq, found[0]])
-    links.forget(connection, found[0])
-    services.forget_facts(connection, found[0])
-    connection.execute("DELETE FROM documents WHERE number = ?", found)
-    return True
+def _end(connection: sqlite3.Connection, numbers: Sequence[int], seq: int) -> None:
+    """Take documents out: their chunks die, their edges go."""
+    for part in batches(numbers):
+        own = f"document IN ({marks(part)})"
+        connection.execute(
+            f"INSERT INTO tombstones SELECT key, ? FROM chunks WHERE {own} AND searchable AND died IS NULL",
+            [seq, *part],
+        )
+        connection.execute(f"UPDATE chunks SET died = ? WHERE {own} AND died IS NULL", [seq, *part])
+        links.forget(connection, part)
+        services.forget_facts(connection, part)
+        connection.execute(f"DELETE FROM documents WHERE number IN ({marks(part)})", part)
 
 
 def _info(row: Sequence[Any]) -> DocumentInfo:
@@ -375,14 +389,4 @@ def _info(row: Sequence[Any]) -> DocumentInfo:
 
 
 def _row(row: Sequence[Any]) -> Row:
-    return Row(row[0], row_id(row[1]), row[2].hex(), _decode_chunk(row[3]))
-
-
-def _decode_chunk(body: bytes, connections: int | None = None) -> Chunk:
-    try:
-        chunk = _chunk_decoder.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as err:
-        raise CorruptIndexError(f"a stored chunk cannot be read ({err}); run `dowse doctor --verify`") from err
-    if connections is not None:
-        object.__setattr__(chunk, "connection_count", connections)  # no one else has it yet: cheaper than a copy
-    return chunk
+    return Row(row[0], row_id(row[1]), row[2].hex(), decoded(row[3]))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dowse.errors import BadRequestError, BusyError, CorruptIndexError, NoIndexError
 from dowse.persist.arrays import Maps, replace_file, storing
 from dowse.persist.database import Database, create_database
-from dowse.persist.embeddings import Embeddings
+from dowse.persist.embeddings import Embeddings, Model
 from dowse.persist.forward import Runs
 from dowse.persist.generation import Generation, Stamp, current
 from dowse.persist.kernel import NUMPY, Kernel
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from dowse.persist.writer import EmbeddedWriter
 
 _CREATE_WAIT_S = 30.0  # another process is making the same index, which takes milliseconds; chosen
-_RETRIES = 5  # a reader meets a publication in the making; each try takes the newer one
+_RETRIES = (
+    20  # a reader meets a publication in the making; each try takes the newer one. 5 were too few beside busy cores
+)
 
 
 class EmbeddedStore:
@@ -51,8 +53,11 @@ class EmbeddedStore:
     def reader(self) -> Snapshot:
         """The newest published moment; the same object while nothing new is published."""
         with self._lock:
-            if self._snapshot is None or self._snapshot.place.stamp() != self._stamp:
+            if self._snapshot is None:
                 self._snapshot, self._stamp = self._take(self._place())
+            elif (stamp := self._snapshot.place.stamp()) != self._stamp:
+                same = stamp[0] == self._stamp[0]  # of CURRENT
+                self._snapshot, self._stamp = self._take(self._snapshot.place if same else self._place())
             return self._snapshot
 
     def fact(self, key: str) -> str | None:
@@ -101,9 +106,8 @@ class EmbeddedStore:
         for left in reversed(range(_RETRIES)):
             stamp = place.stamp()
             try:
-                model = next((m for m in Embeddings(self.database).models() if m.number == place.model), None)
                 maps = Maps(self._maps)
-                snapshot = Snapshot(place, model, self.database, self._kernel, maps)
+                snapshot = Snapshot(place, self._model(place), self.database, self._kernel, maps, self._snapshot)
                 maps.forget()
                 self._maps = maps
                 newer = self._place()
@@ -118,6 +122,13 @@ class EmbeddedStore:
                     raise
                 place = newer
         raise CorruptIndexError(f"{self._derived} changes faster than it can be read")
+
+    def _model(self, place: Generation) -> Model | None:
+        """The one that serves. A number always means the same model."""
+        known = self._snapshot.model if self._snapshot is not None else None
+        if known is not None and known.number == place.model:
+            return known
+        return next((model for model in Embeddings(self.database).models() if model.number == place.model), None)
 
     def _behind(self) -> bool:
         """Whether the derived parts lack something the truth has, or cannot be read."""

@@ -28,26 +28,32 @@ class Model:
 
 
 class Embeddings:
+    """Made anew for every writer, and for every look of a reader: the models are read once."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._models: list[Model] | None = None
 
     def models(self) -> list[Model]:
-        return [
-            Model(*row) for row in self._database.query("SELECT number, name, dimension FROM models ORDER BY number")
-        ]
+        if self._models is None:
+            rows = self._database.query("SELECT number, name, dimension FROM models ORDER BY number")
+            self._models = [Model(*row) for row in rows]
+        return self._models
 
     def add_model(self, name: str, dimension: int) -> Model:
         with self._database.transaction() as connection:
             connection.execute("INSERT INTO models (name, dimension) VALUES (?, ?)", [name, dimension])
+        self._models = None
         return next(model for model in self.models() if model.name == name)
 
     def remove_model(self, model: Model) -> None:
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM embeddings WHERE model = ?", [model.number])
             connection.execute("DELETE FROM models WHERE number = ?", [model.number])
+        self._models = None
 
     def put(self, model: Model, content_hashes: Sequence[str], vectors: Matrix) -> None:
-        blobs = [row.astype("<f4").tobytes() for row in vectors]
+        blobs = [row.tobytes() for row in vectors.astype("<f4", copy=False)]
         with self._database.transaction() as connection:
             connection.executemany(
                 "INSERT OR IGNORE INTO embeddings (model, content_hash, crc, vector) VALUES (?, ?, ?, ?)",

@@ -35,6 +35,7 @@ WORD_LEGS: tuple[Leg, ...] = ("bm25_code", "bm25_nlp")
 # with 0 and 1, "b" in one leg would be "c" in the other.
 _SEEDS = {"bm25_code": 0, "bm25_nlp": 0xA5A5A5A5}
 _MAX_COUNT = np.iinfo(np.uint16).max
+_MORE_ROWS = 1024  # that lengths have room for, and an eighth; chosen
 _LOOKS = 100  # terms that are counted one by one before a sort is worth it; chosen
 _KEPT_RUNS = 50_000  # words that are remembered from one writer to the next, some 9 MB; chosen
 
@@ -160,13 +161,36 @@ def _count_terms(
     return keys.astype("<u4"), counts, distinct
 
 
+class Lengths:
+    """How many tokens chunks have, a row a leg, and all of them together. It goes on from those of an earlier moment,
+    whose rows it shares: they lie side by side in the file, and taking them apart costs .2 ms at 100,000 chunks.
+    """
+
+    by_leg: NDArray[np.uint32]
+    sums: NDArray[np.int64]
+    _room: NDArray[np.uint32]
+
+    def __init__(self, rows: NDArray[np.uint32], before: Lengths | None = None) -> None:
+        known = 0
+        if before is not None and len(rows) <= before._room.shape[1]:
+            known, self._room = before.by_leg.shape[1], before._room
+        else:
+            self._room = np.empty((len(WORD_LEGS), len(rows) + len(rows) // 8 + _MORE_ROWS), np.uint32)
+        self._room[:, known : len(rows)] = rows[known:].T
+        self.by_leg = self._room[:, : len(rows)]
+        self.sums = rows[known:].sum(axis=0, dtype=np.int64) + (before.sums if before is not None and known else 0)
+
+
 class ForwardReader:
     """Exact BM25 of any chunks, in all legs at once."""
 
-    def __init__(self, part: PartReader, kernel: Kernel) -> None:
+    def __init__(self, part: PartReader, kernel: Kernel, before: ForwardReader | None = None) -> None:
+        """`before` is of an earlier moment of the same part."""
         self._kernel = kernel
         self._said = ChunkTerms(part.array("terms", "<u4"), part.array("counts", "<u2"), part.array("ends", "<i8"))
-        self.lengths = part.array("lengths", "<u4", len(WORD_LEGS))
+        self.lengths: Lengths = Lengths(
+            part.array("lengths", "<u4", len(WORD_LEGS)), before.lengths if before else None
+        )
 
     def score(
         self, slots: Slots, asked: Mapping[Leg, Asked], norms: Mapping[Leg, Norm]

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from dowse.errors import CorruptIndexError
-from dowse.persist.arrays import STATE, replace_file
+from dowse.persist.arrays import STATE, read_file, replace_file
 from dowse.persist.manifest import CURRENT
 
 Stamp = tuple[tuple[int, int, int] | None, ...]
@@ -29,6 +29,9 @@ class _Pointer(msgspec.Struct, frozen=True):
     model: int | None = None
 
 
+_decode_pointer = msgspec.json.Decoder(_Pointer).decode
+
+
 @dataclass(frozen=True)
 class Generation:
     """A place, and the model that serves from it."""
@@ -37,11 +40,11 @@ class Generation:
     number: int
     model: int | None = None
 
-    @property
+    @cached_property
     def folder(self) -> Path:
         return self.derived / str(self.number)
 
-    @property
+    @cached_property
     def rows(self) -> Path:
         return self.folder / "rows"
 
@@ -73,13 +76,12 @@ class Generation:
 
 def current(derived: Path) -> Generation | None:
     """The generation that serves; None when there is none yet."""
-    path = derived / CURRENT
     try:
-        pointer = msgspec.json.decode(path.read_bytes(), type=_Pointer)
+        pointer = _decode_pointer(read_file(derived, CURRENT))
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as err:
-        raise CorruptIndexError(f"{path} cannot be read ({err}); run `dowse rebuild`") from err
+        raise CorruptIndexError(f"{derived / CURRENT} cannot be read ({err}); run `dowse rebuild`") from err
     return Generation(derived, pointer.generation, pointer.model)
 
 

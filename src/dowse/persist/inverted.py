@@ -15,6 +15,7 @@ Dead chunks stay in it and are left out by the caller's mask. Why not tantivy: d
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -69,9 +70,9 @@ class InvertedWriter:
     def __init__(self, part: PartWriter) -> None:
         self._part = part
         self._runs = _stretches(list(part.state.files))
-        for path in part.folder.glob(f"{_PREFIX}*"):  # what a crashed writer left
-            if path.name not in part.state.files:
-                path.unlink()
+        for name in os.listdir(part.folder):
+            if name.startswith(_PREFIX) and name not in part.state.files:  # what a crashed writer left
+                (part.folder / name).unlink()
 
     def catch_up(self, rows: int) -> None:
         """Cover the rows that are in the forward index, but for a tail."""

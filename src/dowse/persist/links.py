@@ -49,16 +49,26 @@ class Told(NamedTuple):
         return {*self.was.ties, *self.ties, *(self.chunks & self.was.chunks)}
 
 
-def before(connection: sqlite3.Connection, number: int) -> Before:
-    names = connection.execute("SELECT DISTINCT kind, name FROM names WHERE document = ?", [number]).fetchall()
-    chunks = connection.execute("SELECT id FROM chunks WHERE document = ? AND died IS NULL", [number]).fetchall()
-    return Before(frozenset(names), frozenset(row[0] for row in chunks), _ties(connection, number))
+def before(connection: sqlite3.Connection, numbers: Collection[int]) -> dict[int, Before]:
+    """By number of the document."""
+    names: dict[int, list[tuple[str, str]]] = {number: [] for number in numbers}
+    chunks: dict[int, list[int]] = {number: [] for number in numbers}
+    edges: dict[int, list[EdgeKey]] = {number: [] for number in numbers}
+    for part in batches(list(numbers)):
+        own = f"document IN ({marks(part)})"
+        for kind, name, number in connection.execute(f"SELECT kind, name, document FROM names WHERE {own}", part):
+            names[number].append((kind, name))
+        for chunk, number in connection.execute(f"SELECT id, document FROM chunks WHERE {own} AND died IS NULL", part):
+            chunks[number].append(chunk)
+        for edge in connection.execute(f"SELECT source, target, relation, document FROM edges WHERE {own}", part):
+            edges[edge[3]].append(edge)
+    return {each: Before(frozenset(names[each]), frozenset(chunks[each]), _ends(edges[each])) for each in numbers}
 
 
-def forget(connection: sqlite3.Connection, number: int) -> None:
-    """Take out what a document told of itself and of others."""
+def forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    """Take out what documents told of themselves and of others."""
     for table in ("edges", "names", "linked"):
-        connection.execute(f"DELETE FROM {table} WHERE document = ?", [number])
+        connection.execute(f"DELETE FROM {table} WHERE document IN ({marks(numbers)})", numbers)
 
 
 def tell(connection: sqlite3.Connection, documents: Sequence[tuple[int, Document, Before]]) -> list[Told]:
@@ -198,12 +208,6 @@ def _insert_edges(connection: sqlite3.Connection, rows: Iterable[EdgeRow]) -> No
 
 def _ends(rows: Iterable[EdgeKey | EdgeRow]) -> frozenset[int]:
     return frozenset(end for row in rows if row[2] not in STRUCTURAL for end in row[:2])
-
-
-def _ties(connection: sqlite3.Connection, number: int) -> frozenset[int]:
-    """Ends of a document's edges."""
-    rows = connection.execute("SELECT source, target, relation, document FROM edges WHERE document = ?", [number])
-    return _ends(rows)
 
 
 def _made_by(connection: sqlite3.Connection, maker: str, numbers: Sequence[int]) -> list[EdgeKey]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dowse.identity import id_number, searchable_text
-from dowse.persist.arrays import PartReader, PartWriter
+from dowse.persist.arrays import PartWriter
 from dowse.persist.columns import ColumnWriter
 from dowse.persist.database import Database
 from dowse.persist.forward import ForwardWriter, Runs
@@ -26,8 +26,7 @@ class Parts:
         self._columns = ColumnWriter(self.rows, database)
         self._inverted = InvertedWriter(self.rows)
         self._count = self.rows.state.rows
-        keys = PartReader(place.rows, self.rows.state).array("keys", "<i8")
-        self.last_key = int(keys[-1]) if len(keys) else 0
+        self.last_key = int(self.rows.last("keys", "<i8"))
 
     def append(self, rows: Sequence[Row]) -> int:
         """Derive chunks; return the slot of the first."""
@@ -42,7 +41,8 @@ class Parts:
 
     def publish(self, seq: int) -> None:
         self._inverted.catch_up(self._count)
-        documents = self._database.query("SELECT count(*) FROM documents")[0][0]
+        known = self.rows.state
+        documents = self._database.count(known.facts.get("documents", 0), known.seq, seq)
         self.rows.publish(self._count, seq, {"documents": documents})
 
     def settle(self) -> None:

@@ -34,7 +34,7 @@ CREATE TABLE chunks (
     content_hash BLOB NOT NULL,
     died         INTEGER,                            -- the change that ended it
     crc          INTEGER NOT NULL,                   -- of body
-    body         BLOB NOT NULL,                      -- the whole chunk as JSON
+    body         BLOB NOT NULL,                      -- the chunk as JSON, without fields that are as by default
     connections  INTEGER                             -- chunks that edges tie it to; NULL where the body knows
 );
 CREATE INDEX chunks_by_id ON chunks (id);

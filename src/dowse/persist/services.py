@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dowse.errors import BadRequestError, CorruptIndexError
+from dowse.persist.sqlite_rows import marks
 from dowse.types import Document, Service, ServiceEdge, ServiceFact
 
 if TYPE_CHECKING:
@@ -74,8 +75,8 @@ def tell_facts(connection: sqlite3.Connection, document: Document, number: int) 
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", [_DUE])
 
 
-def forget_facts(connection: sqlite3.Connection, number: int) -> None:
-    if connection.execute("DELETE FROM service_facts WHERE document = ?", [number]).rowcount:
+def forget_facts(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    if connection.execute(f"DELETE FROM service_facts WHERE document IN ({marks(numbers)})", numbers).rowcount:
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", [_DUE])
 
 

@@ -45,18 +45,21 @@ class Snapshot:
         database: Database,
         kernel: Kernel = NUMPY,
         maps: Maps | None = None,
+        before: Snapshot | None = None,
     ) -> None:
-        self.place = place
+        """`before` is an earlier moment, from which this one goes on if their generation is the same."""
+        before = before if before is not None and before.place.number == place.number else None
+        self.place: Generation = place
         self.model = model
         self._database = database
         # Vectors before rows: a vector is published after the row it belongs to, so none is without one.
         vector_state = read_state(place.vectors(model.number)) if model else None
         part = PartReader(place.rows, maps=maps)
-        self.seq = part.state.seq
+        self.seq: int = part.state.seq
         self.rows = part.state.rows
         self._ids: Ids = part.array("ids", "<u8")
         self.keys: Slots = part.array("keys", "<i8")
-        self._forward = ForwardReader(part, kernel)
+        self._forward: ForwardReader = ForwardReader(part, kernel, before._forward if before else None)
         self._kernel = kernel
         self._columns = ColumnReader(part, database)
         self._inverted = InvertedReader(part)
@@ -66,10 +69,12 @@ class Snapshot:
         if model and vector_state:
             vectors = PartReader(place.vectors(model.number), vector_state, maps)
             self._vectors = VectorReader(vectors, model.dimension, kernel)
-        self.dead = self._slots_of_keys(np.array(database.tombstones(self.seq), np.int64))
+        since, dead = (before.seq, before.dead) if before else (-1, np.empty(0, np.int64))
+        died = database.tombstones(since, self.seq)
+        self.dead: Slots = np.concatenate([dead, self._slots_of_keys(np.array(died, np.int64))])
         self.alive = np.ones(self.rows, np.bool_)
         self.alive[self.dead] = False
-        self.living = int(self.alive.sum())
+        self.living = self.rows - len(self.dead)
         self._documents = int(part.state.facts.get("documents", 0))
         self._lately: tuple[Ids, Slots] = (np.empty(0, np.uint64), np.empty(0, np.int64))  # of the last fusion
         self._selections: dict[Filter, Selection] = {}
@@ -122,7 +127,7 @@ class Snapshot:
         if self._vectors is None or not chosen.count or k <= 0:
             return _nothing()
         rows, cosines = self._vectors.search(vector, k, chosen.vectors)
-        return self._found(self._vectors.slots[rows], cosines, k)
+        return self._found(self._vectors.slots[rows].astype(np.int64), cosines, k)
 
     def score_words(
         self, terms: Mapping[Leg, Sequence[str]], ids: Ids, slots: Slots | None = None
@@ -244,10 +249,10 @@ class Snapshot:
         """By leg, against the mean tokens of a living chunk; at least 1, so that empty chunks divide by no zero."""
         k1, b = self._bm25.k1, self._bm25.b
         norms: dict[Leg, Norm] = {}
-        for leg, column in zip(WORD_LEGS, self._forward.lengths.T, strict=True):
-            lengths = np.ascontiguousarray(column)
-            tokens = int(lengths.sum(dtype=np.int64)) - int(lengths[self.dead].sum(dtype=np.int64))
-            norms[leg] = Norm(lengths, k1 * (1 - b), k1 * b / max(tokens / max(self.living, 1), 1.0))
+        known = self._forward.lengths
+        for leg, lengths, tokens in zip(WORD_LEGS, known.by_leg, known.sums.tolist(), strict=True):
+            living = tokens - int(lengths[self.dead].sum(dtype=np.int64))
+            norms[leg] = Norm(lengths, k1 * (1 - b), k1 * b / max(living / max(self.living, 1), 1.0))
         return norms
 
     @cached_property
@@ -316,10 +321,8 @@ class Snapshot:
             check(where)
             mask = self._columns.mask(where) & self.alive if where else self.alive
             count = int(mask.sum()) if where else self.living
-            some = self._vectors is not None and count < self.rows
-            rows = np.flatnonzero(mask[self._vectors.slots]) if self._vectors is not None and some else None
             few = np.flatnonzero(mask) if where and count <= _FORWARD_ROWS else None
-            found = Selection(mask, count, rows, few)
+            found = Selection(mask, count, few, self._vectors.slots if self._vectors is not None else None)
             with self._lock:
                 if len(self._selections) >= _SELECTIONS:
                     self._selections.clear()

@@ -29,6 +29,7 @@ from dowse.ports import Matrix, Values, Vector
 EXACT_ROWS = 4096  # a scan of these in int8 costs what choosing survivors would; chosen
 _FINAL = 4  # 16 bits rescore this many times what was asked for
 _MEAN_GROWTH = 8  # the mean is taken anew when there are this many times the rows it was taken from; chosen
+_FEW = 4096  # rows whose cosines are remembered for the next question; chosen
 _SCAN_ROWS = 1 << 14  # rows at a time, so that a block stays in the cache
 
 
@@ -150,11 +151,12 @@ class VectorReader:
         self.dimension = dimension
         self._kernel = kernel
         self.rows = part.state.rows
-        self.slots: Rows = part.array("slots", "<u4").astype(np.int64)
+        self.slots: NDArray[np.uint32] = part.array("slots", "<u4")
         self._kept = _kept(part, dimension)
         epoch = int(part.state.facts.get("epoch", 0))
         self._signs = [part.array(f"signs-{epoch}-{word}", "<u8") for word in range(_words(dimension))]
         self._mean = part.array(f"mean-{epoch}", "<f4")
+        self._lately: tuple[Vector, Rows, Values] | None = None
 
     def search(self, vector: Vector, k: int, allowed: Rows | None) -> tuple[Rows, Values]:
         """The best k rows by cosine, best first, of all or of those allowed."""
@@ -165,12 +167,21 @@ class VectorReader:
             code = sign_codes(vector[None, :], self._mean)[0]
             # As many of the passing ones as of all; fewer lose recall.
             rows = self._kernel.nearest_codes(self._signs, code, survivors(self.rows, k), allowed)
-        rows = self._nearest(vector, _FINAL * k, rows)
-        cosines = self._kernel.dots(rows, self._kept, vector)
+        nearest = self._nearest(vector, _FINAL * k, rows)
+        cosines = self._kernel.dots(nearest, self._kept, vector).astype(np.float64)
+        if nearest is allowed and 0 < len(nearest) <= _FEW:
+            self._lately = (vector, nearest, cosines)
         order = _largest(cosines, k)
-        return rows[order], cosines[order].astype(np.float64)
+        return nearest[order], cosines[order]
 
     def score(self, vector: Vector, rows: Rows) -> Values:
+        """Fusion asks for rows that a search with the same vector has scored, where few were allowed: one and all."""
+        lately = self._lately
+        if lately is not None and lately[0] is vector:
+            _, known, cosines = lately
+            at = np.minimum(known.searchsorted(rows), len(known) - 1)
+            if (known[at] == rows).all():
+                return cosines[at]
         return self._kernel.dots(rows, self._kept, vector).astype(np.float64)
 
     def get(self, rows: Rows) -> Matrix:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -46,6 +47,7 @@ class EmbeddedWriter:
         self._waiting: dict[str, list[int]] = {}
         self._fresh: list[tuple[int, Row]] | None = None  # of the last publication, those without a vector, if known
         self._parts: Parts | None = None
+        self._current: Generation | None = None  # none but this writer changes it while it holds the lock
         self._catch_up()
 
     # --- the truth ----------------------------------------------------------------------------------
@@ -125,9 +127,9 @@ class EmbeddedWriter:
             parts.close()
             shutil.rmtree(place.folder, ignore_errors=True)  # on a full disk, every byte counts
             raise
-        place = Generation(place.derived, place.number, serving)
-        place.serve()
-        place.sweep()
+        self._current = Generation(place.derived, place.number, serving)
+        self._current.serve()
+        self._current.sweep()
         self._database.purge(seq, tombstones=True)
 
     # --- vectors ------------------------------------------------------------------------------------
@@ -163,7 +165,7 @@ class EmbeddedWriter:
         self._waiting = {}
         found: dict[str, Pending] = {}
         for batch in self._missing(model):
-            for slot, row in self._fill(model, batch):
+            for slot, row in batch:
                 if row.content_hash not in found and len(found) >= limit:
                     continue
                 self._waiting.setdefault(row.content_hash, []).append(slot)
@@ -188,8 +190,9 @@ class EmbeddedWriter:
                 rows.append(number)
         self._append_vectors(model, np.array(slots, np.int64), vectors[rows])
         if unasked:  # chunks came or were numbered anew since `pending`: find those that wait for these
-            for batch in self._missing(model):
-                self._fill(model, batch)
+            self._fresh = None
+            for _ in self._missing(model):
+                pass
 
     def close(self) -> None:
         try:
@@ -207,11 +210,11 @@ class EmbeddedWriter:
     def _catch_up(self) -> None:
         """Publish what a crashed writer left unpublished; rebuild what is missing or damaged."""
         try:
-            place = current(self._derived)
-            if place is None:
+            self._current = current(self._derived)
+            if self._current is None:
                 self.compact()
                 return
-            self._parts = Parts(place, self._database, self._runs)
+            self._open()
             self._reader()
             self.publish()
         except CorruptIndexError:
@@ -219,11 +222,13 @@ class EmbeddedWriter:
 
     def _open(self) -> Parts:
         if self._parts is None:
-            place = current(self._derived)
-            if place is None:
-                raise CorruptIndexError(f"{self._derived} has gone; run `dowse rebuild`")
-            self._parts = Parts(place, self._database, self._runs)
+            self._parts = Parts(self._place(), self._database, self._runs)
         return self._parts
+
+    def _place(self) -> Generation:
+        if self._current is None:
+            raise CorruptIndexError(f"{self._derived} has gone; run `dowse rebuild`")
+        return self._current
 
     def _let_go(self) -> None:
         if self._parts is not None:
@@ -246,7 +251,7 @@ class EmbeddedWriter:
         of the rows themselves are added to `latest`.
         """
         added: list[tuple[int, str]] = []
-        while rows := self._database.rows_after(parts.last_key, _BATCH_ROWS):
+        while rows := self._database.rows_after(parts.last_key, _BATCH_ROWS, seq):
             first = parts.append(rows)
             added += [(slot, row.content_hash) for slot, row in enumerate(rows, first)]
             if latest is not None and len(latest) < MOST_LATEST:
@@ -257,13 +262,10 @@ class EmbeddedWriter:
     # --- vectors, inside ----------------------------------------------------------------------------
 
     def _serving_number(self) -> int | None:
-        try:
-            place = current(self._derived)
-        except CorruptIndexError:
-            place = None
+        serving = self._current.model if self._current else None
         known = self._embeddings.models()
-        if place is not None and any(model.number == place.model for model in known):
-            return place.model
+        if any(model.number == serving for model in known):
+            return serving
         return known[0].number if known else None  # CURRENT is gone: the oldest model is the one that served
 
     def _serving(self) -> Model | None:
@@ -271,14 +273,13 @@ class EmbeddedWriter:
         return next((model for model in self._embeddings.models() if model.number == number), None)
 
     def _serve(self, model: Model) -> None:
-        place = current(self._derived)
-        if place is None:
-            raise CorruptIndexError(f"{self._derived} has gone; run `dowse rebuild`")
+        place = self._place()
         if self._vector_reader(model) is None:
             part = PartWriter(place.vectors(model.number))
             part.publish(0, self._database.seq())
             part.close()
-        Generation(place.derived, place.number, model.number).serve()
+        self._current = Generation(place.derived, place.number, model.number)
+        self._current.serve()
 
     def _need_model(self) -> Model:
         if self._filling is None:
@@ -290,7 +291,7 @@ class EmbeddedWriter:
         self._waiting = {}
 
     def _missing(self, model: Model) -> Iterator[list[tuple[int, Row]]]:
-        """Slots without a vector, and their rows, in batches."""
+        """Slots that lack a vector and are given none from the cache, and their rows, in batches."""
         if self._fresh is not None and self._vector_count(model) + len(self._fresh) == self._open().rows.state.rows:
             yield self._fresh  # a slot has one vector at most, so no other can lack one
             return
@@ -300,7 +301,7 @@ class EmbeddedWriter:
             slots = missing[start : start + _BATCH_ROWS].tolist()
             keys = snapshot.keys[slots].tolist()
             slot_of = dict(zip(keys, slots, strict=True))
-            yield [(slot_of[row.key], row) for row in self._database.rows(keys)]
+            yield self._fill(model, [(slot_of[row.key], row) for row in self._database.rows(keys)])
 
     def _model(self, name: str, dimension: int) -> Model:
         known = next((model for model in self._embeddings.models() if model.name == name), None)
@@ -310,9 +311,8 @@ class EmbeddedWriter:
 
     def _vectors_folder(self, model: Model) -> Path | None:
         """Where its vectors are; None while there are none."""
-        place = current(self._derived)
-        folder = None if place is None else place.vectors(model.number)
-        return folder if folder is not None and (folder / STATE).exists() else None
+        folder = self._place().vectors(model.number)
+        return folder if os.path.exists(f"{folder}/{STATE}") else None
 
     def _vector_count(self, model: Model) -> int:
         folder = self._vectors_folder(model)
@@ -356,10 +356,7 @@ class EmbeddedWriter:
     def _append_vectors(self, model: Model, slots: Slots, vectors: Matrix) -> None:
         if not len(slots):
             return
-        place = current(self._derived)
-        if place is None:
-            raise CorruptIndexError(f"{self._derived} has gone; run `dowse rebuild`")
-        part = PartWriter(place.vectors(model.number))
+        part = PartWriter(self._place().vectors(model.number))
         try:
             writer = VectorWriter(part, model.dimension)
             writer.append(slots, vectors)

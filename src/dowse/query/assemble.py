@@ -92,13 +92,13 @@ class Assembly:
         return FuseNested(self.reader, self.method(), weights)
 
     def method(self) -> Method:
-        profile = self.profile
-        methods: dict[str, Method] = {
-            "z": ZScore(profile.exponent),
-            "minmax": MinMax(),
-            "rrf": ReciprocalRank(profile.rank_constant, profile.missing_rank),
-        }
-        return methods[profile.fusion]
+        match self.profile.fusion:
+            case "z":
+                return ZScore(self.profile.exponent)
+            case "minmax":
+                return MinMax()
+            case "rrf":
+                return ReciprocalRank(self.profile.rank_constant, self.profile.missing_rank)
 
     def company(self) -> Wave:
         own = self.profile

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from math import isnan
+from typing import Any
 
 from dowse.query.fuse import ReciprocalRank, ZScore
 from dowse.query.fuse_nested import CrossQuery
 from dowse.query.slate import Column, Fused
-from dowse.types import LEGS, Leg, Score
+from dowse.types import Leg, Score
 
 LABELS: Mapping[Leg, str] = {"dense": "dense", "bm25_code": "code", "bm25_nlp": "prose"}
 Matched = Mapping[Leg, tuple[str, ...]]
@@ -24,23 +26,28 @@ class Historian:
 
     def __init__(self, fused: Fused, count: int) -> None:
         self._fused = fused
+        self._count = count
         self._values: list[float] = fused.values[:count].tolist()
-        self._legs = [_LegHistory(column, count) for column in fused.columns]
-        total = sum(column.weight for column in fused.columns)
-        self._shares = [column.weight / total if total else 0.0 for column in fused.columns]
-        self._labels = [f"{_weight(share)}·" for share in self._shares]
+        # A paraphrase's scores are in the history; these are the question's own (B-64).
+        self._own = [(f"{each.leg}_score", each.scores[:count].tolist()) for each in fused.columns if not each.variant]
+
+    @cached_property
+    def _legs(self) -> list[_LegHistory]:
+        return [_LegHistory(column, self._count) for column in self._fused.columns]
+
+    @cached_property
+    def _shares(self) -> list[float]:
+        total = sum(column.weight for column in self._fused.columns)
+        return [column.weight / total if total else 0.0 for column in self._fused.columns]
 
     def value(self, row: int) -> float:
         return self._values[row]
 
-    def of_question(self, row: int) -> dict[Leg, float | None]:
-        """The exact score in each leg; None where a leg took no part or the chunk has no vector."""
-        values: dict[Leg, float | None] = dict.fromkeys(LEGS)
-        for leg in self._legs:
-            if not leg.column.variant:  # a paraphrase's scores are in the history; these are the question's own (B-64)
-                value = leg.scores[row]
-                values[leg.column.leg] = None if isnan(value) else value
-        return values
+    def give_legs(self, given: dict[str, Any], row: int) -> None:
+        """The exact score in each leg, as `dense_score` and so on, where it took part and the chunk has a vector."""
+        for name, scores in self._own:
+            if not isnan(scores[row]):
+                given[name] = scores[row]
 
     def __call__(self, row: int, matched: Matched) -> tuple[Score, ...]:
         legs = [leg(row, () if leg.column.variant else matched.get(leg.column.leg, ())) for leg in self._legs]
@@ -56,8 +63,8 @@ class Historian:
         if isinstance(method, ReciprocalRank):
             return "rrf: " + " + ".join(_vote(column, row, method) for column in fused.columns)
         terms = (
-            f"{label}{leg.parts[row] / share if share else 0.0:.2f} {leg.label}"
-            for label, share, leg in zip(self._labels, self._shares, self._legs, strict=True)
+            f"{_weight(share)}·{leg.parts[row] / share if share else 0.0:.2f} {leg.label}"
+            for share, leg in zip(self._shares, self._legs, strict=True)
         )
         formula = f"z^{method.exponent:g}" if isinstance(method, ZScore) else method.name
         company = "" if fused.company is None else f" + {fused.company[row]:.2f} company"

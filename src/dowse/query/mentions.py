@@ -37,22 +37,36 @@ _EXTENSIONS = (
     "yml|zig"
 )
 _LONE_NAME = re.compile(r"[A-Za-z_$][\w$.]*")
-# In this order; what one has taken the next no longer sees.
-_PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("code", re.compile(r"`{1,3}(?P<text>[^`\n]{1,200}?)`{1,3}")),
-    ("phrase", re.compile(r"\"(?P<text>[^\"\n]{2,200})\"|“(?P<curly>[^”\n]{2,200})”|«(?P<angle>[^»\n]{2,200})»")),
-    ("phrase", re.compile(r"(?<!\w)'(?P<text>[^'\n]{2,200})'(?!\w)")),
-    ("place", re.compile(rf"(?<![\w/])(?P<text>[\w./-]{{0,120}}\w\.(?:{_EXTENSIONS}):\d+(?:[:-]\d+)?)\b")),
-    ("file", re.compile(rf"(?<![\w/])(?P<text>[\w./-]{{0,120}}[\w-]\.(?:{_EXTENSIONS}))(?![\w(])")),
-    ("file", re.compile(r"(?<![\w/.])(?P<text>(?:\.{0,2}/)?[\w.-]+(?:/[\w.-]+){2,}/?|\.{0,2}/[\w.-]+(?:/[\w.-]+)+)")),
+_DIGITS, _CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+# In this order; what one has taken the next no longer sees. The second is what a match has a character of: most
+# questions have none of most of them, and are spared the search.
+_PATTERNS: tuple[tuple[Kind, str, re.Pattern[str]], ...] = (
+    ("code", "`", re.compile(r"`{1,3}(?P<text>[^`\n]{1,200}?)`{1,3}")),
+    (
+        "phrase",
+        '"“«',
+        re.compile(r"\"(?P<text>[^\"\n]{2,200})\"|“(?P<curly>[^”\n]{2,200})”|«(?P<angle>[^»\n]{2,200})»"),
+    ),
+    ("phrase", "'", re.compile(r"(?<!\w)'(?P<text>[^'\n]{2,200})'(?!\w)")),
+    ("place", ":", re.compile(rf"(?<![\w/])(?P<text>[\w./-]{{0,120}}\w\.(?:{_EXTENSIONS}):\d+(?:[:-]\d+)?)\b")),
+    ("file", ".", re.compile(rf"(?<![\w/])(?P<text>[\w./-]{{0,120}}[\w-]\.(?:{_EXTENSIONS}))(?![\w(])")),
+    (
+        "file",
+        "/",
+        re.compile(r"(?<![\w/.])(?P<text>(?:\.{0,2}/)?[\w.-]+(?:/[\w.-]+){2,}/?|\.{0,2}/[\w.-]+(?:/[\w.-]+)+)"),
+    ),
     # Not the plural of careful writers: service(s).
-    ("call", re.compile(r"(?<![\w.])(?P<text>[A-Za-z_$][\w$]*(?:(?:\.|::|->)\w+)*\((?!e?s\))[^()\n]{0,60}\))")),
-    ("error", re.compile(r"\b(?P<text>0x[0-9A-Fa-f]{4,16}|E(?:CONN|ADDR|HOST|NET|NO)[A-Z]{2,})\b")),
-    ("error", re.compile(r"\b(?P<text>E(?:ACCES|AGAIN|BADF|BUSY|EXIST|INVAL|IO|ISDIR|PERM|PIPE|TIMEDOUT))\b")),
-    ("dotted", re.compile(r"(?<![\w.@/])(?P<text>[A-Za-z_$][\w$]+(?:(?:\.|::|->|#)[A-Za-z_$][\w$]+)+)(?![\w@])")),
-    ("snake", re.compile(r"(?<!\w)(?P<text>_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*|__?[A-Za-z]\w*)(?!\w)")),
-    ("error", re.compile(r"\b(?P<text>[A-Z]{1,8}(?:-[A-Z]{1,8})?-?\d{2,6}[A-Z]?)\b")),
-    ("camel", re.compile(r"\b(?P<text>[A-Za-z][A-Za-z0-9]*[a-z0-9][A-Z]\w*|[A-Z]{2,}[a-z]\w+)\b")),
+    ("call", "(", re.compile(r"(?<![\w.])(?P<text>[A-Za-z_$][\w$]*(?:(?:\.|::|->)\w+)*\((?!e?s\))[^()\n]{0,60}\))")),
+    ("error", "0E", re.compile(r"\b(?P<text>0x[0-9A-Fa-f]{4,16}|E(?:CONN|ADDR|HOST|NET|NO)[A-Z]{2,})\b")),
+    ("error", "E", re.compile(r"\b(?P<text>E(?:ACCES|AGAIN|BADF|BUSY|EXIST|INVAL|IO|ISDIR|PERM|PIPE|TIMEDOUT))\b")),
+    (
+        "dotted",
+        ".:>#",
+        re.compile(r"(?<![\w.@/])(?P<text>[A-Za-z_$][\w$]+(?:(?:\.|::|->|#)[A-Za-z_$][\w$]+)+)(?![\w@])"),
+    ),
+    ("snake", "_", re.compile(r"(?<!\w)(?P<text>_*[A-Za-z][A-Za-z0-9]*(?:_+[A-Za-z0-9]+)+_*|__?[A-Za-z]\w*)(?!\w)")),
+    ("error", _DIGITS, re.compile(r"\b(?P<text>[A-Z]{1,8}(?:-[A-Z]{1,8})?-?\d{2,6}[A-Z]?)\b")),
+    ("camel", _CAPITALS, re.compile(r"\b(?P<text>[A-Za-z][A-Za-z0-9]*[a-z0-9][A-Z]\w*|[A-Z]{2,}[a-z]\w+)\b")),
 )
 # Look like error codes and are standards, ciphers, models or number formats.
 _NO_CODES = """
@@ -64,8 +78,6 @@ _NO_NAMES = """
     mongodb mysql nodejs openai opentelemetry paypal postgresql powershell pytorch rabbitmq sqlite tensorflow typescript
     webassembly websocket wordpress youtube
 """
-# Every pattern needs one of these; most questions have none, and are spared thirteen searches.
-_MARK = re.compile(r"[`\"“«'/(:#._\d-]|->|[a-z0-9][A-Z]|[A-Z]{2}")
 LONGEST_CHARACTERS = 2_000  # chosen: beyond it stands a pasted log, in which everything looks like a name
 
 
@@ -73,9 +85,10 @@ def find_mentions(text: str) -> tuple[Mention, ...]:
     """In the order they stand; none overlaps another."""
     found: list[Mention] = []
     rest = text[:LONGEST_CHARACTERS]
-    if not _MARK.search(rest):
-        return ()
-    for kind, pattern in _PATTERNS:
+    characters = set(rest)
+    for kind, marks, pattern in _PATTERNS:
+        if characters.isdisjoint(marks):
+            continue
         for mention in _matches(kind, pattern, rest):
             found.append(mention)
             rest = rest[: mention.start] + "\n" * (mention.end - mention.start) + rest[mention.end :]

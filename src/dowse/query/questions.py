@@ -75,12 +75,17 @@ _WORDS_OF: Mapping[str, frozenset[str]] = {
 }
 
 
+_ANY_WORD = frozenset().union(*_WORDS_OF.values())
+
+
 def metadata_question(text: str) -> MetadataQuestion | None:
     """Whole-word rules over the whole question. None: it asks for something else."""
     plain = " ".join(text.split()).strip(" ?!.")
     if len(plain) > LONGEST_CHARACTERS:
         return None
     words = set(re.findall(r"[a-z]+", plain.lower().replace("co-a", "coa")))
+    if words.isdisjoint(_ANY_WORD):
+        return None
     for asked, pattern in _PATTERNS:
         if words.isdisjoint(_WORDS_OF[asked]):
             continue

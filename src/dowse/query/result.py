@@ -85,56 +85,46 @@ def _matched(hits: Sequence[Hit], slate: Slate, reader: StoreReader) -> Sequence
 
 
 def _scored(hit: Hit, slate: Slate, matched: Matched, historian: Historian | None) -> ScoredChunk:
+    """Past the constructor: a frozen one sets its fields one by one, and 46 of them take five times as long as this."""
     fused, row = slate.fused, hit.row
-    given = _given_later(hit, slate.confidence)
+    made = object.__new__(ScoredChunk)
+    given = vars(made)
+    given.update(vars(hit.chunk))
+    given.update(_DEFAULTS)
+    _give_later(given, hit, slate.confidence)
     if fused is None or row is None or historian is None:
-        return _shown(hit.chunk, given | {"scores": hit.scores})
-    legs = historian.of_question(row)
-    given["dense_score"] = legs["dense"]
-    given["bm25_code_score"] = legs["bm25_code"]
-    given["bm25_nlp_score"] = legs["bm25_nlp"]
+        given["scores"] = hit.scores
+        return made
+    historian.give_legs(given, row)
     given["rrf_score"] = float(fused.raw[row]) if fused.method.name == "rrf" else None
     given["fusion_score"] = historian.value(row)
     given["_tell"] = partial(_told, historian, row, matched, hit.scores)
-    return _shown(hit.chunk, given)
+    return made
 
 
 def _told(historian: Historian, row: int, matched: Matched, later: tuple[Score, ...]) -> tuple[Score, ...]:
     return (*historian(row, matched), *later)
 
 
-def _shown(chunk: Chunk, given: dict[str, Any]) -> ScoredChunk:
-    """Past the constructor: a frozen one sets its fields one by one, and 46 of them take five times as long as this."""
-    return _copied(chunk, {**_DEFAULTS, **given})
-
-
-def _copied(chunk: Chunk, given: Mapping[str, Any]) -> ScoredChunk:
+def changed(chunk: ScoredChunk, **given: Any) -> ScoredChunk:
+    """`dataclasses.replace` past the constructor, as above."""
     made = object.__new__(ScoredChunk)
-    vars(made).update(vars(chunk))
-    vars(made).update(given)
+    vars(made).update(vars(chunk), **given)
     return made
 
 
-def changed(chunk: ScoredChunk, **given: Any) -> ScoredChunk:
-    """`dataclasses.replace` past the constructor, as above."""
-    return _copied(chunk, given)
-
-
-def _given_later(hit: Hit, sure: Confidence | None) -> dict[str, Any]:
+def _give_later(given: dict[str, Any], hit: Hit, sure: Confidence | None) -> None:
     """What the stages after fusion say. A boost may lift a value above 1 for the order's sake; it is shown as 1."""
-    child = hit.child
-    lines = (
-        None if child is None or child.start_line is None else (child.start_line, child.end_line or child.start_line)
-    )
-    return {
-        "rerank_score": hit.rerank,
-        "final_score": min(hit.value, 1.0),
-        "confidence": None if sure is None else sure.of_hits.get(hit.chunk.id),
-        "parents": hit.parents,
-        "graph_context": hit.graph,
-        "child_id": None if child is None else child.id,
-        "child_lines": lines,
-    }
+    given["rerank_score"] = hit.rerank
+    given["final_score"] = min(hit.value, 1.0)
+    given["parents"] = hit.parents
+    given["graph_context"] = hit.graph
+    if sure is not None:
+        given["confidence"] = sure.of_hits.get(hit.chunk.id)
+    if (child := hit.child) is not None:
+        given["child_id"] = child.id
+        if child.start_line is not None:
+            given["child_lines"] = (child.start_line, child.end_line or child.start_line)
 
 
 def _metadata(traced: Traced, asked: Asked, returned: int) -> QueryMetadata:

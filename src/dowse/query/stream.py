@@ -32,8 +32,7 @@ def stream(ready: Prepared, executor: Executor | None = None) -> Iterator[Event]
     shown: tuple[tuple[str, float], ...] | None = None
     traced = Traced(ready.slate)
     for traced in walk(ready.waves, ready.slate, executor, ready.deadline):
-        standing = _standing(traced.slate)
-        if traced.slate.hits and standing != shown:
+        if traced.slate.hits and (standing := _standing(traced.slate)) != shown:
             kind: EventKind = "first" if shown is None else "order"
             shown = standing
             yield Event(kind, _stage(traced), _result(traced, ready))
