@@ -40,7 +40,7 @@ def of_corpus(chunks: int) -> Path:
     if not place.exists():
         known, real = real_vectors()
         if len(real) < FEWEST_REAL:
-            raise SystemExit("there are too few real vectors; run `python -m bench.vectors --real 5000` first")
+            raise SystemExit("there are too few real vectors; run `python -m bench.vectors --real 100000` first")
         row_of = {each: row for row, each in enumerate(known)}
         rows = np.array([row_of.get(text_hash(text), -1) for text in texts(chunks)])
         matrix = grown(real, chunks)
@@ -51,9 +51,12 @@ def of_corpus(chunks: int) -> Path:
 
 
 def real_share(chunks: int) -> float:
-    """How much of a corpus has real vectors."""
-    known = set(real_vectors()[0])
-    return sum(text_hash(text) in known for text in texts(chunks)) / chunks
+    """How many of a corpus's vectors are real ones; more may have been made since it got them."""
+    known, real = real_vectors()
+    row_of = {each: row for row, each in enumerate(known)}
+    rows = np.array([row_of.get(text_hash(text), -1) for text in texts(chunks)])
+    own = np.load(of_corpus(chunks), mmap_mode="r")[rows >= 0]
+    return float((own == real[rows[rows >= 0]]).all(axis=1).sum()) / chunks
 
 
 def real_vectors() -> tuple[list[str], Matrix]:
