@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dowse.persist import latest as module
+from dowse.persist.bodies import decoded, encoded
 from dowse.persist.database import Database, create_database
 from dowse.types import Edge
 from factories import document
@@ -137,3 +139,15 @@ def test_a_chunk_is_written_once_with_its_connections(database: Database) -> Non
     assert [each for each in seen if each.startswith("UPDATE chunks")] == []
     counts = {each: chunk.connection_count for each, chunk in database.chunks([one, two, three], 0).items()}
     assert counts == {one: 1, two: 1, three: 0}
+
+
+def test_a_chunk_comes_out_of_its_body_as_it_went_in() -> None:
+    """Field by field and in their order, as the faces show it: what is by default is not in the body."""
+    plain = document("a.md", "one").chunks[0]
+    for chunk in (plain, replace(plain, section_path="A > B", page=3, meta=(("team", "x"),), content_hash="ab" * 16)):
+        body = encoded(chunk)
+        assert b"null" not in body
+        found = decoded(body)
+        assert found == chunk
+        assert list(vars(found).items()) == list(vars(chunk).items())
+        assert decoded(body, 7) == replace(chunk, connection_count=7)

@@ -82,7 +82,7 @@ QUERIES: tuple[SampleQuery, ...] = (
         kind="paraphrase",
     ),
     SampleQuery(
-        text="revert a bad release",
+        text="revert a failed push",
         expect="docs/runbooks/rollback.md",
         line="Go back immediately and look for the cause afterwards.",
         why="the runbook speaks of going back to the previous version",

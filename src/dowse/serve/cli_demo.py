@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 TOP_K = 3
 ACTS = (  # texts of the sample's queries, chosen: the default model answers each of them with its first hit
     ("fetchWithBackoff", "a name from the code"),
-    ("revert a bad release", "a question that shares no word with its answer"),
+    ("revert a failed push", "a question that shares no word with its answer"),
     ("redis: connection pool timeout", "an error message, pasted"),
     ("retry budget", "words that are everywhere, and a filter"),
 )
