@@ -24,6 +24,7 @@ from dowse.models.registry import DEFAULT
 from dowse.ports import Matrix
 
 SEED = 20261115
+GROWN_FROM = 10_000  # real ones that others are grown from; chosen: each is compared with all
 NEIGHBOURS = 10  # a grown vector lies between a real one and one of these; chosen
 BLUR = (
     0.2  # length of the noise before normalising; by `likeness`: KS .04 to .07 at 5,000, .06 to .10 between real halves
@@ -43,8 +44,10 @@ def of_corpus(chunks: int) -> Path:
             raise SystemExit("there are too few real vectors; run `python -m bench.vectors --real 100000` first")
         row_of = {each: row for row, each in enumerate(known)}
         rows = np.array([row_of.get(text_hash(text), -1) for text in texts(chunks)])
-        matrix = grown(real, chunks)
+        matrix = np.empty((chunks, real.shape[1]), np.float32)
         matrix[rows >= 0] = real[rows[rows >= 0]]
+        if (rows < 0).any():
+            matrix[rows < 0] = grown(real[:GROWN_FROM], int((rows < 0).sum()))
         np.save(place.with_suffix(".partial.npy"), matrix)
         place.with_suffix(".partial.npy").rename(place)
     return place
