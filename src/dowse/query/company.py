@@ -9,6 +9,7 @@ mean of its nearest chunks (score regularisation; Diaz, CIKM 2005). docs/decisio
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Protocol
 
 import numpy as np
@@ -55,7 +56,7 @@ def with_company(fused: Fused, store: Vectors, crowd: float, pull: float) -> Fus
     rows = np.flatnonzero(there)
     if len(rows) <= NEAREST:  # of so few, all would be company
         return fused
-    return moved(fused, rows, vectors[rows], crowd, pull)
+    return moved(fused, rows, vectors if len(rows) == len(vectors) else vectors[rows], crowd, pull)
 
 
 def applies(fused: Fused) -> bool:
@@ -67,8 +68,8 @@ def applies(fused: Fused) -> bool:
 def moved(fused: Fused, rows: Order, vectors: Matrix, crowd: float, pull: float) -> Fused:
     """The same chunks in a new order. `rows` are places in `fused`, each with its vector, more than `NEAREST`."""
     near, likeness = _nearest(vectors)
-    crowded = likeness.mean(axis=1)
-    shift = crowd * (crowded - crowded.mean())
+    crowded = likeness.sum(axis=1) / NEAREST  # numpy's `mean` and `clip` cost as much as the rest of their lines
+    shift = crowd * (crowded - crowded.sum() / len(crowded))
     total = sum(column.weight for column in fused.columns)
     columns = [_uncrowded(fused, column, rows, shift, column.weight / total) for column in fused.columns]
     parts = np.array([column.parts for column in columns]).sum(axis=0)
@@ -76,7 +77,7 @@ def moved(fused: Fused, rows: Order, vectors: Matrix, crowd: float, pull: float)
     weights = np.maximum(likeness, _LEAST)
     added = np.zeros(len(fused.ids))
     company = (weights * own[near]).sum(axis=1) / weights.sum(axis=1)
-    added[rows] = np.clip(pull * (company - own), -MOST, MOST)
+    added[rows] = np.minimum(np.maximum(pull * (company - own), -MOST), MOST)
     raw = parts + added
     best = order(raw, fused.ids)
     counts = np.array([column.weight for column in columns])
@@ -105,8 +106,12 @@ def _uncrowded(fused: Fused, column: Column, rows: Order, shift: Values, share: 
     """The dense leg's parts with cosines less the shift; mean and deviation stay those of the union."""
     if column.leg != "dense" or not isinstance(fused.method, ZScore):
         return column
-    known = column.scores[~np.isnan(column.scores)]
-    mean, deviation = known.mean(), known.std()
+    known = column.scores
+    if (unknown := np.isnan(known)).any():
+        known = known[~unknown]
+    mean = known.sum() / len(known)
+    apart = known - mean
+    deviation = sqrt((apart * apart).sum() / len(known))
     if deviation < FLAT:
         return column
     z = (column.scores[rows] - shift - mean) / deviation
@@ -116,5 +121,5 @@ def _uncrowded(fused: Fused, column: Column, rows: Order, shift: Values, share: 
 
 
 def _ordered(column: Column, best: Order) -> Column:
-    scores, ranks, parts = column.scores[best], column.ranks[best], column.parts[best]
+    scores, ranks, parts = column.scores.take(best), column.ranks.take(best), column.parts.take(best)
     return Column(column.leg, column.weight, column.found, scores, ranks, parts, column.variant)
