@@ -41,7 +41,9 @@ def of_corpus(chunks: int) -> Path:
     if not place.exists():
         known, real = real_vectors()
         if len(real) < FEWEST_REAL:
-            raise SystemExit("there are too few real vectors; run `python -m bench.vectors --real 100000` first")
+            raise SystemExit(
+                "there are too few real vectors; run `python -m bench.vectors --real 5000` first, 100000 for the bars"
+            )
         row_of = {each: row for row, each in enumerate(known)}
         rows = np.array([row_of.get(text_hash(text), -1) for text in texts(chunks)])
         matrix = np.empty((chunks, real.shape[1]), np.float32)

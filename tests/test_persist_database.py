@@ -79,7 +79,7 @@ def test_documents_are_counted_on_from_a_known_count(database: Database, path: P
 
     def count() -> int:
         nonlocal known, since
-        known, since = database.count(known, since, database.seq()), database.seq()
+        known, since = database.count_documents(known, since, database.seq()), database.seq()
         return known
 
     database.put([document("a.md", "one"), document("b.md", "two")])

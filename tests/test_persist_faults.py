@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dowse.errors import CorruptIndexError, NoIndexError, SchemaVersionError
+from dowse.errors import CorruptIndexError, NoIndexError, SchemaVersionError, StorageError
 from dowse.filters import by_language, by_meta
 from dowse.identity import number_id
 from dowse.persist import arrays, inverted
 from dowse.persist.arrays import Maps, PartReader, PartWriter
 from dowse.persist.embedded import EmbeddedStore
+from dowse.persist.generation import Generation
 from dowse.persist.manifest import SCHEMA_VERSION
 from dowse.persist.verify import verify
 from dowse.reports import Check
@@ -107,6 +108,23 @@ def test_the_list_of_derived_files_is_complete(pristine: Path) -> None:
     known = {path for name in DERIVED[1:] for path in generation(pristine).glob(name)}
     files = {path for path in (pristine / "derived").rglob("*") if path.is_file()}
     assert files - known == {pristine / "derived" / "CURRENT"}
+
+
+def test_a_generation_that_could_not_be_served_is_not_written_to(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(place: Generation) -> None:
+        raise StorageError(f"no space left for {place.folder}")
+
+    store = EmbeddedStore(index)
+    writer = store.writer()
+    with monkeypatch.context() as full:
+        full.setattr(Generation, "serve", refuse)
+        with pytest.raises(StorageError):
+            writer.compact()
+    writer.put([document("late.py", "latecomer")])
+    writer.publish()
+    assert len(store.reader().search_words("bm25_code", ["latecomer"], 5, ()).ids) == 1
+    writer.close()
+    store.close()
 
 
 @pytest.mark.parametrize("harm", ["deleted", "emptied", "cut"])

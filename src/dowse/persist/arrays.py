@@ -184,12 +184,12 @@ class PartWriter:
         """A file as it is now, mapped, with what is not published yet."""
         return PartReader(self.folder, PartState(0, 0, files={name: FileState(self.size(name))})).array(name, dtype)
 
-    def last(self, name: str, dtype: str) -> Any:
-        """The last value of a file, 0 if it has none."""
-        size = np.dtype(dtype).itemsize
+    def last(self, name: str, dtype: str) -> int:
+        """The last number of a file, 0 if it has none."""
         if not self.size(name):
-            return np.zeros(1, dtype)[0]
-        return np.frombuffer(os.pread(self._handle(name), size, self.size(name) - size), dtype)[0]
+            return 0
+        size = np.dtype(dtype).itemsize
+        return int(np.frombuffer(os.pread(self._handle(name), size, self.size(name) - size), dtype)[0])
 
     def drop(self, name: str) -> None:
         """Leave a file out of the next publication; it is deleted then, or now if it never was in one."""

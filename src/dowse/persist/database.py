@@ -214,7 +214,7 @@ class Database:
             found.update((row[0], decoded(row[1], row[2])) for row in self.query(sql, part))
         return found
 
-    def count(self, known: float, since: int, seq: int) -> int:
+    def count_documents(self, known: float, since: int, seq: int) -> int:
         """How many documents there are at a change, where so many were known to be at an earlier one."""
         latest = self._latest
         self._latest = latest._replace(since=latest.seq, gained=0)

@@ -1,4 +1,4 @@
-"""Rows that were just written go in; those beyond a key come out, without reading them again."""
+"""What this process wrote last goes in; its rows beyond a key, and how many documents it brought, come out unread."""
 
 from __future__ import annotations
 

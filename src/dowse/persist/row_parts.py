@@ -26,7 +26,7 @@ class Parts:
         self._columns = ColumnWriter(self.rows, database)
         self._inverted = InvertedWriter(self.rows)
         self._count = self.rows.state.rows
-        self.last_key = int(self.rows.last("keys", "<i8"))
+        self.last_key = self.rows.last("keys", "<i8")
 
     def append(self, rows: Sequence[Row]) -> int:
         """Derive chunks; return the slot of the first."""
@@ -42,7 +42,7 @@ class Parts:
     def publish(self, seq: int) -> None:
         self._inverted.catch_up(self._count)
         known = self.rows.state
-        documents = self._database.count(known.facts.get("documents", 0), known.seq, seq)
+        documents = self._database.count_documents(known.facts.get("documents", 0), known.seq, seq)
         self.rows.publish(self._count, seq, {"documents": documents})
 
     def settle(self) -> None:

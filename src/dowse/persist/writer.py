@@ -127,9 +127,10 @@ class EmbeddedWriter:
             parts.close()
             shutil.rmtree(place.folder, ignore_errors=True)  # on a full disk, every byte counts
             raise
-        self._current = Generation(place.derived, place.number, serving)
-        self._current.serve()
-        self._current.sweep()
+        place = Generation(place.derived, place.number, serving)
+        place.serve()
+        self._current = place  # not before: on a full disk the old one goes on serving
+        place.sweep()
         self._database.purge(seq, tombstones=True)
 
     # --- vectors ------------------------------------------------------------------------------------
@@ -191,7 +192,7 @@ class EmbeddedWriter:
         self._append_vectors(model, np.array(slots, np.int64), vectors[rows])
         if unasked:  # chunks came or were numbered anew since `pending`: find those that wait for these
             self._fresh = None
-            for _ in self._missing(model):
+            for _ in self._missing(model):  # to go through them is to fill them
                 pass
 
     def close(self) -> None:
@@ -278,8 +279,9 @@ class EmbeddedWriter:
             part = PartWriter(place.vectors(model.number))
             part.publish(0, self._database.seq())
             part.close()
-        self._current = Generation(place.derived, place.number, model.number)
-        self._current.serve()
+        place = Generation(place.derived, place.number, model.number)
+        place.serve()
+        self._current = place
 
     def _need_model(self) -> Model:
         if self._filling is None:
@@ -332,12 +334,8 @@ class EmbeddedWriter:
 
     def _fill(self, model: Model, rows: Sequence[tuple[int, Row]]) -> list[tuple[int, Row]]:
         """Use what the cache has; return the rest."""
-        known = self._embeddings.get(model, [row.content_hash for _, row in rows])
-        cached = [(slot, known[row.content_hash]) for slot, row in rows if row.content_hash in known]
-        if cached:
-            slots = np.array([slot for slot, _ in cached], np.int64)
-            self._append_vectors(model, slots, np.stack([vector for _, vector in cached]))
-        return [(slot, row) for slot, row in rows if row.content_hash not in known]
+        filled = set(self._fill_from_cache(model, [(slot, row.content_hash) for slot, row in rows]))
+        return [(slot, row) for slot, row in rows if slot not in filled]
 
     def _vectors_anew(self, place: Generation, model: Model, added: Sequence[tuple[int, str]]) -> None:
         part = PartWriter(place.vectors(model.number))
