@@ -9,7 +9,6 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -17,9 +16,9 @@ from msgspec.structs import replace
 from crash_child import DIMENSION, PATHS, Nursery, versioned
 from dowse.identity import document_id, number_id
 from dowse.persist import inverted
-from dowse.persist.arrays import read_state
 from dowse.persist.embedded import EmbeddedStore
 from dowse.persist.snapshot import Snapshot
+from dowse.persist.state import read_state, state_line
 from dowse.persist.verify import verify
 from factories import ids, vectors
 
@@ -142,7 +141,7 @@ def test_a_publication_cut_before_its_state_is_finished_in_its_place(
     writer = store.writer()
     writer.put([versioned("0", 1), versioned("1", 1)])
     writer.publish()
-    state = store.place().rows / "state.json"
+    state = store.place().rows / "state.jsonl"
     before, generation = state.read_bytes(), store.place().number
     writer.put([versioned("0", 2), versioned("2", 1)])
     writer.close()
@@ -175,7 +174,7 @@ def test_words_that_the_rows_do_not_explain_are_found_by_verify(
     for name in runs:
         shutil.copy(rows["theirs"] / name, rows["ours"] / name)
     state = replace(ours, files=ours.files | runs)
-    (rows["ours"] / "state.json").write_bytes(msgspec.json.encode(state))
+    (rows["ours"] / "state.jsonl").write_bytes(state_line(state))
     store = EmbeddedStore(index_folder / "ours", read_only=True)
     assert [check.name for check in verify(store, deep=True) if check.state != "ok"] == ["terms"]
     store.close()

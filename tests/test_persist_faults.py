@@ -30,12 +30,12 @@ COUNT = 12
 LIKE = replace(PLAIN, language="python", file_path="src/a.py", meta=(("team", "core"),))
 # Files of this index; a test below holds that the list is complete.
 DERIVED = (
-    "CURRENT", "rows/state.json", "rows/synced.json", "rows/ids", "rows/keys", "rows/terms", "rows/counts", "rows/ends",
-    "rows/lengths",
+    "CURRENT", "rows/state.jsonl", "rows/synced.json", "rows/ids", "rows/keys", "rows/terms", "rows/counts",
+    "rows/ends", "rows/lengths",
     "rows/column-corpus_type", "rows/column-document_id", "rows/column-document_source", "rows/column-file_path",
     "rows/column-language", "rows/column-meta-7465616d", "rows/column-timestamp", "rows/run-0-24.terms",
     "rows/run-0-24.ends", "rows/run-0-24.slots", "rows/run-0-24.counts",
-    "vectors-1/state.json", "vectors-1/synced.json", "vectors-1/slots",
+    "vectors-1/state.jsonl", "vectors-1/synced.json", "vectors-1/slots",
     "vectors-1/coarse", "vectors-1/fine", "vectors-1/scales",
 )  # fmt: skip
 
@@ -399,10 +399,24 @@ def test_a_file_that_grows_stays_mapped_until_its_room_is_used_up(tmp_path: Path
     addresses = [each.ctypes.data for each in kept]
     assert addresses[0] == addresses[1] != addresses[2]
     assert kept[0].tolist() == [0] * 10  # a moment stays as it was
-    (tmp_path / "rows").rename(tmp_path / "other")
-    shutil.copy(tmp_path / "other", tmp_path / "rows")
-    assert PartReader(tmp_path, maps=Maps(maps)).array("rows", "<i8").ctypes.data != addresses[2]  # another file
     writer.close()
+
+
+def test_a_generation_that_was_made_again_is_not_taken_for_the_deleted_one(index: Path) -> None:
+    """Files stay mapped by their names, so a name must not come back."""
+    store = EmbeddedStore(index)
+    assert len(store.reader().search_words("bm25_code", ["common"], 99, ()).ids) == COUNT
+    before = store.place().number
+    shutil.rmtree(index / "derived")
+    other = EmbeddedStore(index)
+    writer = other.writer()
+    writer.put([document(f"{n}.py", f"other{n}", like=LIKE) for n in range(COUNT)])
+    writer.close()
+    assert other.place().number > before
+    assert len(store.reader().search_words("bm25_code", ["common"], 99, ()).ids) == 0
+    assert len(store.reader().search_words("bm25_code", ["other7"], 99, ()).ids) == 1
+    other.close()
+    store.close()
 
 
 def test_publishing_forces_nothing_to_the_disk_and_syncing_does_once(
@@ -417,13 +431,13 @@ def test_publishing_forces_nothing_to_the_disk_and_syncing_does_once(
     assert forced == []
     writer.sync()
     names = [Path(each).name for each in forced]
-    assert names == ["rows", "state.json", "synced.json.new", "part"]
+    assert names == ["rows", "state.jsonl", "synced.json.new", "part"]
     writer.sync()
     assert len(forced) == 4
     monkeypatch.setattr(arrays, "_boot", lambda: "")  # a system that does not say whether it was stopped
     writer.append("rows", np.arange(9, dtype="<i8"))
     writer.publish(2, 2)
-    assert [Path(each).name for each in forced[4:]] == ["rows", "state.json.new", "part"]
+    assert [Path(each).name for each in forced[4:]] == ["rows", "state.jsonl", "part"]
     writer.close()
 
 

@@ -105,7 +105,7 @@ def test_few_new_chunks_write_no_run(tmp_path: Path) -> None:
 
 def test_merged_runs_leave_no_file_behind(tmp_path: Path) -> None:
     part = write(tmp_path, [4] * 12)
-    assert {path.name for path in tmp_path.iterdir()} == {*part.state.files, "state.json"}
+    assert {path.name for path in tmp_path.iterdir()} == {*part.state.files, "state.jsonl"}
     assert InvertedReader(part).covered == 48
 
 

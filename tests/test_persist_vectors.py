@@ -137,7 +137,7 @@ def test_the_mean_is_taken_anew_when_there_are_eight_times_the_rows(tmp_path: Pa
     kept = VectorReader(PartReader(tmp_path), CODED).get(np.arange(len(vectors)))
     np.testing.assert_array_equal(_codes(tmp_path, 2), sign_codes(kept, means[7]))
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-        ["state.json", "slots", "coarse", "fine", "scales", "mean-2", "signs-2-0", "signs-2-1"]
+        ["state.jsonl", "slots", "coarse", "fine", "scales", "mean-2", "signs-2-0", "signs-2-1"]
     )
     assert list(PartReader(tmp_path).damaged()) == []
 

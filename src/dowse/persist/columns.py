@@ -32,6 +32,7 @@ Mask = NDArray[np.bool_]
 Codes = NDArray[np.uint32]
 _ABSENT = 0  # the code of "no value"
 _COLUMN = "column-"
+_KEPT_VALUES = 20_000  # values that are remembered from one writer to the next, some 3 MB; chosen
 
 
 def _file(field: str) -> str:
@@ -40,8 +41,11 @@ def _file(field: str) -> str:
     return f"{_COLUMN}meta-{field[len(META) :].encode().hex()}" if own else _COLUMN + field
 
 
+_NUMBERS = frozenset(map(_file, NUMBER_FIELDS))
+
+
 def _dtype(file: str) -> str:
-    return "<f8" if file in map(_file, NUMBER_FIELDS) else "<u4"
+    return "<f8" if file in _NUMBERS else "<u4"
 
 
 class ColumnWriter:
@@ -53,16 +57,19 @@ class ColumnWriter:
         self._codes: dict[str, dict[str, int]] = {}  # what was asked for so far
         self._last: dict[str, int] = {}  # the highest code of a field
 
+    def rest(self) -> None:
+        """Until the next writer, not much memory is held."""
+        if sum(map(len, self._codes.values())) > _KEPT_VALUES:
+            self._codes.clear()
+
     def append(self, chunks: Sequence[Chunk], rows_before: int) -> None:
-        fields = [*TEXT_FIELDS, *sorted({META + key for chunk in chunks for key, _ in chunk.meta})]
-        columns = {field: _values(chunks, field) for field in fields}
-        texts = {field: _texts(column) for field, column in columns.items()}
-        codes = self._encode({field: list(own.values()) for field, own in texts.items() if own})
-        for field, own in texts.items():
-            if own:  # each value is looked at once, however many chunks have it
-                code_of = {value: codes[field][text] for value, text in own.items()} | {None: _ABSENT}
-                self._part.pad(_file(field), rows_before * 4)
-                self._part.append(_file(field), np.array([code_of[value] for value in columns[field]], "<u4"))
+        columns = _columns(chunks)
+        texts = {field: own for field, column in columns.items() if (own := _texts(column))}
+        codes = self._encode({field: list(own.values()) for field, own in texts.items()})
+        for field, own in texts.items():  # each value is looked at once, however many chunks have it
+            code_of = {value: codes[field][text] for value, text in own.items()} | {None: _ABSENT}
+            self._part.pad(_file(field), rows_before * 4)
+            self._part.append(_file(field), np.array([code_of[value] for value in columns[field]], "<u4"))
         for field in NUMBER_FIELDS:
             numbers_of = [field_value(chunk, field) for chunk in chunks]
             self._part.append(_file(field), np.array([np.nan if v is None else v for v in numbers_of], "<f8"))
@@ -94,11 +101,17 @@ class ColumnWriter:
         return self._last[field]
 
 
-def _values(chunks: Sequence[Chunk], field: str) -> list[Any]:
-    """What the chunks hold in a field."""
-    if field.startswith(META):
-        return [field_value(chunk, field) for chunk in chunks]
-    return list(map(attrgetter(field), chunks))
+_text_fields = attrgetter(*TEXT_FIELDS)
+
+
+def _columns(chunks: Sequence[Chunk]) -> dict[str, Sequence[Any]]:
+    """By field, what the chunks hold in it; of the user's own fields, those that one of them has."""
+    rows = map(_text_fields, chunks)
+    columns: dict[str, Sequence[Any]] = dict(zip(TEXT_FIELDS, zip(*rows, strict=True), strict=True))
+    own = [dict(chunk.meta) for chunk in chunks]
+    for key in sorted({key for each in own for key in each}):
+        columns[META + key] = [each.get(key) for each in own]
+    return columns
 
 
 def _texts(column: Iterable[Any]) -> dict[Any, str]:

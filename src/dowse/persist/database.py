@@ -18,8 +18,8 @@ import msgspec
 
 from dowse.errors import CorruptIndexError, StorageError, UnavailableError
 from dowse.persist import links, services
-from dowse.persist.arrays import storing, sync_folder
 from dowse.persist.bodies import decoded, encoded
+from dowse.persist.files import storing, sync_folder
 from dowse.persist.latest import Latest, Row
 from dowse.persist.manifest import SCHEMA_VERSION, check_version
 from dowse.persist.sqlite_rows import batches, distinct, id_row, marks, row_id
@@ -138,7 +138,8 @@ class Database:
 
     # --- documents ----------------------------------------------------------------------------------
 
-    def put(self, documents: Sequence[Document]) -> None:
+    def put(self, documents: Sequence[Document]) -> int:
+        """The number of this change."""
         now = datetime.now(UTC).isoformat()
         rows: list[Row] = []
         ended, gained = False, 0
@@ -153,6 +154,7 @@ class Database:
                 gained += len(group) - len(stored)
                 rows += _insert(connection, [(each, was[stored.get(each.id, 0)]) for each in group.values()], now)
         self._latest = self._latest.with_more(seq, gained, rows, ended=ended)
+        return seq
 
     def remove(self, document_ids: Collection[str]) -> int:
         with self.transaction() as connection:
@@ -323,14 +325,15 @@ def _next_seq(connection: sqlite3.Connection) -> int:
 
 def _insert(connection: sqlite3.Connection, documents: Sequence[tuple[Document, links.Before]], now: str) -> list[Row]:
     """Write documents, each with what it was before. Their searchable rows, in order of key."""
-    numbered = [(_insert_document(connection, document, now), document, was) for document, was in documents]
+    last = dict(connection.execute("SELECT name, seq FROM sqlite_sequence WHERE name IN ('chunks', 'documents')"))
+    numbered = [(number, *each) for number, each in enumerate(documents, last.get("documents", 0) + 1)]
+    _insert_documents(connection, numbered, now)
     told = links.tell(connection, numbered)
     counts = links.counted(connection, {chunk for each in told for chunk in each.counted_anew})
-    found = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'").fetchone()
     rows: list[Row] = []
     values: list[tuple[object, ...]] = []
     for key, (number, chunk) in enumerate(
-        ((number, chunk) for number, document, _ in numbered for chunk in document.chunks), found[0] + 1 if found else 1
+        ((number, chunk) for number, document, _ in numbered for chunk in document.chunks), last.get("chunks", 0) + 1
     ):
         own, body, searchable = id_row(chunk.id), encoded(chunk), chunk.level == "chunk"
         content_hash = bytes.fromhex(chunk.content_hash)
@@ -349,14 +352,18 @@ def _insert(connection: sqlite3.Connection, documents: Sequence[tuple[Document, 
     return rows
 
 
-def _insert_document(connection: sqlite3.Connection, document: Document, now: str) -> int:
-    searchable = sum(chunk.level == "chunk" for chunk in document.chunks)
-    cursor = connection.execute(
-        f"INSERT INTO documents ({_INFO}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [document.id, document.source, document.path, document.title, document.content_hash, searchable,
-         document.size_bytes, document.modified_ns, now, _encode(document.meta).decode()],
+def _insert_documents(
+    connection: sqlite3.Connection, documents: Sequence[tuple[int, Document, links.Before]], now: str
+) -> None:
+    connection.executemany(
+        f"INSERT INTO documents (number, {_INFO}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (number, each.id, each.source, each.path, each.title, each.content_hash,
+             [chunk.level for chunk in each.chunks].count("chunk"), each.size_bytes, each.modified_ns, now,
+             _encode(each.meta).decode())
+            for number, each, _ in documents
+        ],
     )  # fmt: skip
-    return cursor.lastrowid or 0
 
 
 def _remove(connection: sqlite3.Connection, document_ids: Collection[str], seq: int) -> int:

@@ -9,15 +9,17 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from dowse.errors import BadRequestError, BusyError, CorruptIndexError, NoIndexError
-from dowse.persist.arrays import Maps, replace_file, storing
+from dowse.persist.arrays import Maps
 from dowse.persist.database import Database, create_database
 from dowse.persist.embeddings import Embeddings, Model
-from dowse.persist.forward import Runs
+from dowse.persist.files import replace_file, storing
 from dowse.persist.generation import Generation, Stamp, current
 from dowse.persist.kernel import NUMPY, Kernel
 from dowse.persist.lock import WriterLock
 from dowse.persist.manifest import DATABASE, DERIVED, LOCK
+from dowse.persist.parts import Shelf
 from dowse.persist.snapshot import Snapshot
+from dowse.persist.state import States
 from dowse.types import DocumentInfo, Source
 
 if TYPE_CHECKING:
@@ -37,7 +39,7 @@ class EmbeddedStore:
         self._derived = folder / DERIVED
         self._read_only = read_only
         self._kernel = kernel
-        self._runs = Runs()  # what writers learn of words, they learn once
+        self._shelf = Shelf()
         if not (folder / DATABASE).exists():
             if read_only or not create:
                 raise NoIndexError(f"there is no index at {folder}; run `dowse index PATH` to make one")
@@ -56,8 +58,10 @@ class EmbeddedStore:
             if self._snapshot is None:
                 self._snapshot, self._stamp = self._take(self._place())
             elif (stamp := self._snapshot.place.stamp()) != self._stamp:
-                same = stamp[0] == self._stamp[0]  # of CURRENT
-                self._snapshot, self._stamp = self._take(self._snapshot.place if same else self._place())
+                if stamp[0] == self._stamp[0]:  # of CURRENT
+                    self._snapshot, self._stamp = self._take(self._snapshot.place, stamp)
+                else:
+                    self._snapshot, self._stamp = self._take(self._place())
             return self._snapshot
 
     def fact(self, key: str) -> str | None:
@@ -74,7 +78,7 @@ class EmbeddedStore:
 
         lock = WriterLock(self.folder / LOCK, wait_s)
         try:
-            return EmbeddedWriter(self._derived, self.database, lock, self.reader, self._runs)
+            return EmbeddedWriter(self._derived, self.database, lock, self.reader, self._shelf)
         except BaseException:
             lock.close()
             raise
@@ -91,6 +95,7 @@ class EmbeddedStore:
     def close(self) -> None:
         self._snapshot = None
         self._maps = Maps()
+        self._shelf.close()
         self.database.close()
 
     def place(self) -> Generation:
@@ -102,25 +107,29 @@ class EmbeddedStore:
             raise CorruptIndexError(f"{self._derived} is missing; run `dowse rebuild`")
         return found
 
-    def _take(self, place: Generation) -> tuple[Snapshot, Stamp]:
+    def _take(self, place: Generation, stamp: Stamp | None = None) -> tuple[Snapshot, Stamp]:
+        """`stamp` is the place's, where it was just looked at."""
         for left in reversed(range(_RETRIES)):
-            stamp = place.stamp()
+            stamp = stamp or place.stamp()
             try:
                 maps = Maps(self._maps)
-                snapshot = Snapshot(place, self._model(place), self.database, self._kernel, maps, self._snapshot)
+                states = States(*map(self._shelf.published, stamp[1:]))
+                snapshot = Snapshot(
+                    place, self._model(place), self.database, self._kernel, maps, self._snapshot, states
+                )
                 maps.forget()
                 self._maps = maps
                 newer = self._place()
                 # A compaction forgets tombstones once its generation serves: without them the dead would rise.
                 if newer.number == place.number:
                     return snapshot, stamp
-                place = newer
+                place, stamp = newer, None
             except (CorruptIndexError, FileNotFoundError):
                 # A file that a newer publication replaced is no damage; damage is the same at a second look.
                 newer = self._place()
                 if not left or (newer == place and newer.stamp() == stamp):
                     raise
-                place = newer
+                place, stamp = newer, None
         raise CorruptIndexError(f"{self._derived} changes faster than it can be read")
 
     def _model(self, place: Generation) -> Model | None:

@@ -122,11 +122,10 @@ class ForwardWriter:
     def _write(self, rows: Sequence[Packed]) -> None:
         said = np.frombuffer(b"".join(rows), np.uint64)
         sizes = np.array([len(each) // said.itemsize for each in rows], np.int64)
-        terms, counts, distinct = _count_terms(said, sizes)
-        before = self._part.size("terms") // 4
+        terms, counts, ends = _count_terms(said, sizes)
+        self._part.append("ends", (ends + self._part.size("terms") // 4).astype("<i8"))
         self._part.append("terms", terms)
         self._part.append("counts", np.minimum(counts, _MAX_COUNT).astype("<u2"))
-        self._part.append("ends", (before + np.cumsum(distinct)).astype("<i8"))
         self._part.append("lengths", _lengths(said, sizes))
 
 
@@ -138,27 +137,32 @@ def _lengths(said: NDArray[np.uint64], sizes: NDArray[np.int64]) -> NDArray[np.u
     """Of a batch of chunks, how many terms each has in each leg."""
     counted = np.zeros(len(said) + 1, np.uint64)
     np.cumsum(said >> np.uint64(_HASH_BITS), out=counted[1:])
-    both = np.diff(counted[np.cumsum(sizes)], prepend=np.uint64(0))
-    return np.stack([both & np.uint64((1 << _LENGTH_BITS) - 1), both >> np.uint64(_LENGTH_BITS)], axis=1).astype("<u4")
+    ends = np.cumsum(sizes)
+    both = counted[ends] - counted[ends - sizes]
+    found = np.empty((len(sizes), len(WORD_LEGS)), "<u4")
+    found[:, 0] = both & np.uint64((1 << _LENGTH_BITS) - 1)
+    found[:, 1] = both >> np.uint64(_LENGTH_BITS)
+    return found
 
 
 def _count_terms(
     said: NDArray[np.uint64], sizes: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint32], NDArray[Any], NDArray[Any]]:
-    """Distinct terms and their counts for a batch of chunks, and how many distinct terms each chunk has.
+    """Distinct terms and their counts for a batch of chunks, and where the terms of each chunk end.
 
     Every token becomes one sortable key, chunk number above term hash, so that one sort counts all chunks at once.
     """
     number = np.arange(len(sizes), dtype=np.uint64) << np.uint64(_HASH_BITS)
     keys = said.astype(np.uint32) | np.repeat(number, sizes)
     keys.sort()
-    is_first = np.ones(len(keys), np.bool_)
-    np.not_equal(keys[1:], keys[:-1], out=is_first[1:])
-    first = np.flatnonzero(is_first)
-    counts = np.diff(first, append=len(keys))
-    keys = keys[first]
-    distinct = np.bincount((keys >> np.uint64(_HASH_BITS)).astype(np.intp), minlength=len(sizes))
-    return keys.astype("<u4"), counts, distinct
+    is_last = np.ones(len(keys), np.bool_)
+    np.not_equal(keys[1:], keys[:-1], out=is_last[:-1])
+    last = np.flatnonzero(is_last)
+    keys = keys[last]
+    counts = np.empty(len(last), np.int64)
+    counts[:1] = last[:1] + 1
+    np.subtract(last[1:], last[:-1], out=counts[1:])
+    return keys.astype("<u4"), counts, np.searchsorted(keys, number + np.uint64(1 << _HASH_BITS))
 
 
 class Lengths:
@@ -244,16 +248,16 @@ class TermCounts:
 
     def __init__(self, terms: Hashes) -> None:
         """`terms` are all entries of the chunks."""
-        self._all = terms
+        self.terms = terms
         self._looked = 0
         self._sorted: tuple[Hashes, Slots] | None = None
 
     def of(self, hashes: Hashes) -> Slots:
         self._looked += len(hashes)
         if self._sorted is None and self._looked <= _LOOKS:
-            return np.array([np.count_nonzero(self._all == each) for each in hashes], np.int64)
+            return np.array([np.count_nonzero(self.terms == each) for each in hashes], np.int64)
         if self._sorted is None:
-            self._sorted = np.unique(self._all, return_counts=True)
+            self._sorted = np.unique(self.terms, return_counts=True)
         terms, counts = self._sorted
         if not len(terms):
             return np.zeros(len(hashes), np.int64)

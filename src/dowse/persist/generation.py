@@ -9,7 +9,6 @@ A generation is made anew by a rebuild or a compaction and then only grows, so a
 
 from __future__ import annotations
 
-import os
 import shutil
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,10 +17,11 @@ from pathlib import Path
 import msgspec
 
 from dowse.errors import CorruptIndexError
-from dowse.persist.arrays import STATE, read_file, replace_file
+from dowse.persist.files import Mark, mark, read_file, replace_file
 from dowse.persist.manifest import CURRENT
+from dowse.persist.state import STATE
 
-Stamp = tuple[tuple[int, int, int] | None, ...]
+Stamp = tuple[Mark | None, ...]
 
 
 class _Pointer(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class Generation:
 
     def stamp(self) -> Stamp:
         """Changes whenever something is published; a few microseconds."""
-        return tuple(map(_mark, self._marked))
+        return tuple(map(mark, self._marked))
 
     @cached_property
     def _marked(self) -> tuple[str, ...]:
@@ -85,16 +85,10 @@ def current(derived: Path) -> Generation | None:
     return Generation(derived, pointer.generation, pointer.model)
 
 
-def following(derived: Path) -> Generation:
-    """A generation with a number that was never used in this folder."""
+def following(derived: Path, last: int) -> Generation:
+    """A generation with a number that was never used in this folder, nor in one that was deleted: who has files of a
+    generation mapped takes them for those of the same number.
+    """
     derived.mkdir(parents=True, exist_ok=True)
     numbers = [int(path.name) for path in derived.iterdir() if path.name.isdigit()]
-    return Generation(derived, max(numbers, default=0) + 1)
-
-
-def _mark(path: str) -> tuple[int, int, int] | None:
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return (found.st_mtime_ns, found.st_ino, found.st_size)
+    return Generation(derived, max(last, *numbers, 0) + 1)

@@ -176,8 +176,17 @@ def _spans(run: Run, at: Slots) -> tuple[Slots, Slots]:
 class InvertedReader:
     """The runs of one moment."""
 
-    def __init__(self, part: PartReader) -> None:
-        stretches = _stretches(list(part.state.files))
+    covered: int
+    runs: list[Run]
+    _stretches: list[Stretch]
+
+    def __init__(self, part: PartReader, before: InvertedReader | None = None) -> None:
+        """`before` is of an earlier moment of the same part. Most have the same runs."""
+        self._names = [name for name in part.state.files if name.startswith(_PREFIX)]
+        if before is not None and before._names == self._names:
+            self.covered, self.runs, self._stretches = before.covered, before.runs, before._stretches
+            return
+        stretches = _stretches(self._names)
         if [each.first for each in stretches] != [0, *(each.end for each in stretches)][: len(stretches)]:
             raise CorruptIndexError(f"{part.folder} lacks a run of words; run `dowse rebuild`")
         self.covered = stretches[-1].end if stretches else 0

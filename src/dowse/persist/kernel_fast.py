@@ -338,6 +338,7 @@ class FastKernel:
         """A thread's own, kept: making large arrays anew takes longer than a query. The first is 0 between queries."""
         kept = getattr(self._own, "scratch", None)
         if kept is None or len(kept[0]) < rows:
+            rows += rows // 8  # an update should not make them anew
             kept = self._own.scratch = (np.zeros(rows), np.empty(rows, np.uint32), np.empty(rows))
         return kept
 
@@ -345,5 +346,5 @@ class FastKernel:
         """Likewise, with anything in it."""
         kept: NDArray[np.uint16] | None = getattr(self._own, "distances", None)
         if kept is None or len(kept) < count:
-            kept = self._own.distances = np.empty(count, np.uint16)
+            kept = self._own.distances = np.empty(count + count // 8, np.uint16)
         return kept[:count]

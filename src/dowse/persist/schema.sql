@@ -46,6 +46,7 @@ CREATE TABLE tombstones (
     key INTEGER PRIMARY KEY,
     seq INTEGER NOT NULL
 );
+CREATE INDEX tombstones_by_seq ON tombstones (seq);  -- a reader asks for those of the last changes
 
 -- Here and below the key's columns stand first, in its order: the integrity check of SQLite 3.40 sees NULLs otherwise.
 CREATE TABLE edges (

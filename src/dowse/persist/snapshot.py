@@ -14,17 +14,19 @@ from numpy.typing import NDArray
 from dowse.errors import CorruptIndexError
 from dowse.filters import Filter, check
 from dowse.persist import links, services
-from dowse.persist.arrays import Maps, PartReader, read_state
+from dowse.persist.arrays import Maps, PartReader
 from dowse.persist.asking import Question, Selection
 from dowse.persist.bm25 import inverse_frequency
 from dowse.persist.columns import ColumnReader
 from dowse.persist.database import Database
 from dowse.persist.embeddings import Model
-from dowse.persist.forward import WORD_LEGS, Asked, ForwardReader, Slots, TermCounts, hash_term
+from dowse.persist.forward import WORD_LEGS, Asked, ForwardReader, Slots, hash_term
+from dowse.persist.frequencies import Frequencies
 from dowse.persist.generation import Generation
 from dowse.persist.inverted import InvertedReader
 from dowse.persist.kernel import NUMPY, Best, Kernel, Norm
 from dowse.persist.sqlite_rows import batches, signed, unsigned
+from dowse.persist.state import UNREAD, States, read_state
 from dowse.persist.vectors import VectorReader
 from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, StoreStats, Values, Vector
 from dowse.types import Chunk, ChunkId, DocumentInfo, Edge, Leg, Name, Service, ServiceEdge
@@ -46,6 +48,7 @@ class Snapshot:
         kernel: Kernel = NUMPY,
         maps: Maps | None = None,
         before: Snapshot | None = None,
+        states: States = UNREAD,
     ) -> None:
         """`before` is an earlier moment, from which this one goes on if their generation is the same."""
         before = before if before is not None and before.place.number == place.number else None
@@ -53,8 +56,8 @@ class Snapshot:
         self.model = model
         self._database = database
         # Vectors before rows: a vector is published after the row it belongs to, so none is without one.
-        vector_state = read_state(place.vectors(model.number)) if model else None
-        part = PartReader(place.rows, maps=maps)
+        vector_state = (states.vectors or read_state(place.vectors(model.number))) if model else None
+        part = PartReader(place.rows, states.rows, maps)
         self.seq: int = part.state.seq
         self.rows = part.state.rows
         self._ids: Ids = part.array("ids", "<u8")
@@ -62,8 +65,8 @@ class Snapshot:
         self._forward: ForwardReader = ForwardReader(part, kernel, before._forward if before else None)
         self._kernel = kernel
         self._columns = ColumnReader(part, database)
-        self._inverted = InvertedReader(part)
-        if self._inverted.covered > self.rows:
+        self._inverted: InvertedReader = InvertedReader(part, before._inverted if before else None)
+        if self._inverted.covered > self.rows or (vector_state and vector_state.seq > self.seq):
             raise CorruptIndexError(f"{place.rows} has lost chunks; run `dowse rebuild`")
         self._vectors = None
         if model and vector_state:
@@ -72,6 +75,9 @@ class Snapshot:
         since, dead = (before.seq, before.dead) if before else (-1, np.empty(0, np.int64))
         died = database.tombstones(since, self.seq)
         self.dead: Slots = np.concatenate([dead, self._slots_of_keys(np.array(died, np.int64))])
+        self._frequencies: Frequencies = Frequencies(
+            self._inverted, self._forward, self.dead, kernel, before._frequencies if before else None
+        )
         self.alive = np.ones(self.rows, np.bool_)
         self.alive[self.dead] = False
         self.living = self.rows - len(self.dead)
@@ -260,14 +266,6 @@ class Snapshot:
         """Chunks that no run covers yet."""
         return np.arange(self._inverted.covered, self.rows)
 
-    @cached_property
-    def _tail_terms(self) -> TermCounts:
-        return TermCounts(self._forward.terms_from(self._inverted.covered))
-
-    @cached_property
-    def _dead_terms(self) -> TermCounts:
-        return TermCounts(self._forward.terms_of(self.dead))
-
     def _question(self, leg: Leg, terms: Sequence[str]) -> Question:
         """Remembered: a leg, fusion and later stages of one query ask for the same."""
         key = leg, tuple(terms)
@@ -284,14 +282,7 @@ class Snapshot:
         """Weights from how many living chunks hold each term; terms that none holds are only attainable."""
         pairs = sorted((hash_term(term, leg), times) for term, times in said.items())
         hashes = np.array([each for each, _ in pairs], np.uint32)
-        spans = [(run, *self._kernel.find(run, hashes)) for run in self._inverted.runs]
-        holding = np.zeros(len(pairs), np.int64)
-        for _, starts, ends in spans:
-            holding += ends - starts
-        if len(self._tail):
-            holding += self._tail_terms.of(hashes)
-        if len(self.dead):
-            holding -= self._dead_terms.of(hashes)
+        holding, spans = self._frequencies.of(hashes)
         counts = holding.tolist()
         weights = [times * inverse_frequency(self.living, n) for (_, times), n in zip(pairs, counts, strict=True)]
         asked, attainable = Asked(hashes, np.array(weights)), sum(weights)
@@ -310,6 +301,8 @@ class Snapshot:
             parts.append(_holding(tail, self._exact(tail, {leg: question})[leg]))
         if len(parts) == 1:
             return parts[0]
+        if not parts:
+            return np.empty(0, np.int64), np.empty(0)
         return np.concatenate([slots for slots, _ in parts]), np.concatenate([scores for _, scores in parts])
 
     def _exact(self, slots: Slots, questions: Mapping[Leg, Question]) -> dict[Leg, Values]:

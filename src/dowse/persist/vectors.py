@@ -44,21 +44,22 @@ def check_vectors(vectors: Matrix, rows: int, dimension: int) -> None:
         raise BadRequestError(
             f"{rows} vectors of {dimension} dimensions were due, not an array of shape {vectors.shape}"
         )
+    lengths = np.sqrt(np.einsum("rd,rd->r", vectors, vectors))
+    if (np.abs(lengths - 1) <= 1e-3).all():  # which is false of what is no number
+        return
     if not np.isfinite(vectors).all():
         raise BadRequestError("a vector holds NaN or infinity; the model is broken or its input was")
-    lengths = np.linalg.norm(vectors, axis=1)
-    if (np.abs(lengths - 1) > 1e-3).any():
-        found = float(lengths[int(np.argmax(np.abs(lengths - 1)))])
-        raise BadRequestError(f"vectors must have length 1, one has {found:.4g}; normalise them, and drop empty ones")
+    found = float(lengths[int(np.argmax(np.abs(lengths - 1)))])
+    raise BadRequestError(f"vectors must have length 1, one has {found:.4g}; normalise them, and drop empty ones")
 
 
 class VectorWriter:
     """Appends vectors to a part; `publish` makes them searchable."""
 
     def __init__(self, part: PartWriter, dimension: int) -> None:
-        self._part = part
+        self.part = part
+        self.rows = part.state.rows
         self._dimension = dimension
-        self._rows = part.state.rows
         self._epoch = int(part.state.facts.get("epoch", 0))
         self._mean_rows = int(part.state.facts.get("mean_rows", 0))
         self._mean: Vector | None = None
@@ -68,43 +69,43 @@ class VectorWriter:
     def append(self, slots: NDArray[np.int64], vectors: Matrix) -> None:
         if not len(slots):
             return
-        self._part.append("slots", slots.astype("<u4"))
+        self.part.append("slots", slots.astype("<u4"))
         kept = packed(vectors)
-        self._part.append("coarse", kept.coarse)
-        self._part.append("fine", kept.fine)
-        self._part.append("scales", kept.scales)
+        self.part.append("coarse", kept.coarse)
+        self.part.append("fine", kept.fine)
+        self.part.append("scales", kept.scales)
         if self._mean is not None:
             self._append_signs(vectors, self._mean)
-        self._rows += len(slots)
+        self.rows += len(slots)
 
     def publish(self, seq: int) -> None:
         """Searchable from here on."""
         self._facts_published(seq)
-        if self._rows >= max(EXACT_ROWS, _MEAN_GROWTH * self._mean_rows):
+        if self.rows >= max(EXACT_ROWS, _MEAN_GROWTH * self._mean_rows):
             self._take_mean()
             self._facts_published(seq)
 
     def _facts_published(self, seq: int) -> None:
-        self._part.publish(self._rows, seq, {"epoch": self._epoch, "mean_rows": self._mean_rows})
+        self.part.publish(self.rows, seq, {"epoch": self._epoch, "mean_rows": self._mean_rows})
 
     def _take_mean(self) -> None:
         """Code all rows again around a mean that fits them better."""
-        kept = _kept(PartReader(self._part.folder, self._part.state), self._dimension)
-        rows = range(0, self._rows, _SCAN_ROWS)
+        kept = _kept(PartReader(self.part.folder, self.part.state), self._dimension)
+        rows = range(0, self.rows, _SCAN_ROWS)
         sums = [_block(kept, start).sum(axis=0, dtype=np.float64) for start in rows]
-        mean = np.asarray(np.sum(sums, axis=0) / self._rows, np.float32)
+        mean = np.asarray(np.sum(sums, axis=0) / self.rows, np.float32)
         old, self._epoch = self._epoch, self._epoch + 1
-        self._part.append(f"mean-{self._epoch}", mean.astype("<f4"))
+        self.part.append(f"mean-{self._epoch}", mean.astype("<f4"))
         for start in rows:
             self._append_signs(_block(kept, start), mean)
-        self._part.drop(f"mean-{old}")
+        self.part.drop(f"mean-{old}")
         for word in range(_words(self._dimension)):
-            self._part.drop(f"signs-{old}-{word}")
-        self._mean, self._mean_rows = mean, self._rows
+            self.part.drop(f"signs-{old}-{word}")
+        self._mean, self._mean_rows = mean, self.rows
 
     def _append_signs(self, vectors: Matrix, mean: Vector) -> None:
-        for word, column in enumerate(sign_codes(vectors, mean).T):
-            self._part.append(f"signs-{self._epoch}-{word}", column)
+        for word, column in enumerate(np.ascontiguousarray(sign_codes(vectors, mean).T)):
+            self.part.append(f"signs-{self._epoch}-{word}", column)
 
 
 def packed(vectors: Matrix) -> Packed:

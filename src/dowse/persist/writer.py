@@ -12,21 +12,23 @@ import numpy as np
 from dowse.errors import CorruptIndexError, ModelMismatchError
 from dowse.identity import embedded_text
 from dowse.persist import links
-from dowse.persist.arrays import STATE, PartReader, PartWriter, read_state
+from dowse.persist.arrays import PartReader, PartWriter
 from dowse.persist.database import Database
 from dowse.persist.embeddings import Embeddings, Model
-from dowse.persist.forward import Runs, Slots
+from dowse.persist.forward import Slots
 from dowse.persist.generation import Generation, current, following
 from dowse.persist.latest import MOST_LATEST, Row
 from dowse.persist.lock import WriterLock
-from dowse.persist.row_parts import Parts
+from dowse.persist.parts import Parts, Shelf
 from dowse.persist.services import read_facts, replace_graph
 from dowse.persist.snapshot import Snapshot
+from dowse.persist.state import STATE
 from dowse.persist.vectors import VectorReader, VectorWriter, check_vectors
 from dowse.ports import Matrix, Pending
 from dowse.types import Document, Edge, Service, ServiceEdge, ServiceFact, Source
 
 _BATCH_ROWS = 1000
+_GENERATION = "generation"  # the last number of one; the truth knows it, for the derived parts may be deleted
 _DEAD_SHARE = 0.2  # dead rows that are worth a compaction (design section 4)
 _DEAD_LEAST = 1000  # chosen: below this a compaction saves nothing worth having
 
@@ -35,18 +37,19 @@ class EmbeddedWriter:
     """Holds the lock from construction to `close`, and begins by catching up with the truth."""
 
     def __init__(
-        self, derived: Path, database: Database, lock: WriterLock, reader: Callable[[], Snapshot], runs: Runs
+        self, derived: Path, database: Database, lock: WriterLock, reader: Callable[[], Snapshot], shelf: Shelf
     ) -> None:
         self._derived = derived
         self._database = database
         self._embeddings = Embeddings(database)
         self._lock = lock
         self._reader = reader
-        self._runs = runs
+        self._shelf = shelf
         self._filling: Model | None = None
         self._waiting: dict[str, list[int]] = {}
         self._fresh: list[tuple[int, Row]] | None = None  # of the last publication, those without a vector, if known
         self._parts: Parts | None = None
+        self._seq: int | None = None  # the last change, if this writer made it: no other can make one after it
         self._current: Generation | None = None  # none but this writer changes it while it holds the lock
         self._catch_up()
 
@@ -59,9 +62,10 @@ class EmbeddedWriter:
         self._database.remove_source(name)
 
     def put(self, documents: Sequence[Document]) -> None:
-        self._database.put(documents)
+        self._seq = self._database.put(documents)
 
     def remove(self, document_ids: Collection[str]) -> int:
+        self._seq = None
         return self._database.remove(document_ids)
 
     def put_services(self, services: Sequence[Service], edges: Sequence[ServiceEdge]) -> None:
@@ -85,7 +89,7 @@ class EmbeddedWriter:
     # --- words --------------------------------------------------------------------------------------
 
     def publish(self) -> None:
-        seq = self._database.seq()
+        seq = self._database.seq() if self._seq is None else self._seq
         try:
             parts = self._open()
         except CorruptIndexError:  # a publication failed halfway, on a full disk, and the truth went on since
@@ -98,8 +102,7 @@ class EmbeddedWriter:
         try:
             added = self._append_rows(parts, seq, latest)
         except BaseException:
-            parts.close()  # what was appended but not published is cut off when the parts are opened again
-            self._parts = None
+            self._let_go()  # what was appended but not published is cut off when the parts are opened again
             raise
         models = self._embeddings.models()
         filled = {slot for model in models for slot in self._fill_from_cache(model, added)}
@@ -115,12 +118,13 @@ class EmbeddedWriter:
         self._waiting, self._fresh = {}, None  # slots are about to be numbered anew
         serving = self._serving_number()
         seq = self._database.seq()
-        place = following(self._derived)
-        parts = Parts(place, self._database, self._runs)
+        place = following(self._derived, int(self._database.fact(_GENERATION) or 0))
+        self._database.set_fact(_GENERATION, str(place.number))
+        parts = Parts(place, self._database, self._shelf.runs)
         try:
             added = self._append_rows(parts, seq)
             for model in self._embeddings.models():
-                self._vectors_anew(place, model, added)
+                self._vectors_anew(place, model, added, seq)
             parts.sync()
             parts.close()
         except BaseException:
@@ -198,12 +202,14 @@ class EmbeddedWriter:
     def close(self) -> None:
         try:
             self.publish()
-            self._open().settle()
-            self._sync()
-            self._database.purge(self._open().rows.state.seq, tombstones=False)
+            parts = self._open()
+            parts.settle()
+            self._sync(parts)
+            self._database.purge(parts.rows.state.seq, tombstones=False)
+            self._shelf.leave(parts)
+            self._parts = None
         finally:
             self._let_go()
-            self._runs.rest()
             self._lock.close()
 
     # --- parts --------------------------------------------------------------------------------------
@@ -223,7 +229,7 @@ class EmbeddedWriter:
 
     def _open(self) -> Parts:
         if self._parts is None:
-            self._parts = Parts(self._place(), self._database, self._runs)
+            self._parts = self._shelf.take(self._place(), self._database)
         return self._parts
 
     def _place(self) -> Generation:
@@ -236,14 +242,12 @@ class EmbeddedWriter:
             self._parts.close()
             self._parts = None
 
-    def _sync(self) -> None:
+    def _sync(self, parts: Parts) -> None:
         """All derived parts are on the disk from here on, as the truth is from its commits on."""
-        self._open().sync()
         for model in self._embeddings.models():
-            if folder := self._vectors_folder(model):
-                vectors = PartWriter(folder)
-                vectors.sync()
-                vectors.close()
+            if self._vectors_folder(model):
+                parts.vectors(model)  # what a crashed writer left is synced, too
+        parts.sync()
 
     def _append_rows(
         self, parts: Parts, seq: int, latest: list[tuple[int, Row]] | None = None
@@ -277,7 +281,7 @@ class EmbeddedWriter:
         place = self._place()
         if self._vector_reader(model) is None:
             part = PartWriter(place.vectors(model.number))
-            part.publish(0, self._database.seq())
+            part.publish(0, self._open().rows.state.seq)
             part.close()
         place = Generation(place.derived, place.number, model.number)
         place.serve()
@@ -294,7 +298,8 @@ class EmbeddedWriter:
 
     def _missing(self, model: Model) -> Iterator[list[tuple[int, Row]]]:
         """Slots that lack a vector and are given none from the cache, and their rows, in batches."""
-        if self._fresh is not None and self._vector_count(model) + len(self._fresh) == self._open().rows.state.rows:
+        parts = self._open()
+        if self._fresh is not None and parts.vectors(model).rows + len(self._fresh) == parts.rows.state.rows:
             yield self._fresh  # a slot has one vector at most, so no other can lack one
             return
         snapshot = self._reader()
@@ -316,10 +321,6 @@ class EmbeddedWriter:
         folder = self._place().vectors(model.number)
         return folder if os.path.exists(f"{folder}/{STATE}") else None
 
-    def _vector_count(self, model: Model) -> int:
-        folder = self._vectors_folder(model)
-        return read_state(folder).rows if folder else 0
-
     def _vector_reader(self, model: Model) -> VectorReader | None:
         folder = self._vectors_folder(model)
         return VectorReader(PartReader(folder), model.dimension) if folder else None
@@ -337,7 +338,7 @@ class EmbeddedWriter:
         filled = set(self._fill_from_cache(model, [(slot, row.content_hash) for slot, row in rows]))
         return [(slot, row) for slot, row in rows if slot not in filled]
 
-    def _vectors_anew(self, place: Generation, model: Model, added: Sequence[tuple[int, str]]) -> None:
+    def _vectors_anew(self, place: Generation, model: Model, added: Sequence[tuple[int, str]], seq: int) -> None:
         part = PartWriter(place.vectors(model.number))
         writer = VectorWriter(part, model.dimension)
         for start in range(0, len(added), _BATCH_ROWS):
@@ -347,20 +348,21 @@ class EmbeddedWriter:
             if found:
                 slots = np.array([slot for slot, _ in found], np.int64)
                 writer.append(slots, np.stack([vector for _, vector in found]))
-        writer.publish(self._database.seq())
+        writer.publish(seq)
         part.sync()
         part.close()
 
     def _append_vectors(self, model: Model, slots: Slots, vectors: Matrix) -> None:
         if not len(slots):
             return
-        part = PartWriter(self._place().vectors(model.number))
+        parts = self._open()
         try:
-            writer = VectorWriter(part, model.dimension)
+            writer = parts.vectors(model)
             writer.append(slots, vectors)
-            writer.publish(self._database.seq())
-        finally:
-            part.close()
+            writer.publish(parts.rows.state.seq)
+        except BaseException:
+            self._let_go()
+            raise
         if self._fresh is not None:
             filled = set(slots.tolist())
             self._fresh = [(slot, row) for slot, row in self._fresh if slot not in filled]

@@ -1,0 +1,61 @@
+"""Hashes of terms go in; how many living chunks hold each, and where the runs have them, comes out."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from dowse.persist.forward import ForwardReader, Hashes, Slots, TermCounts
+from dowse.persist.inverted import InvertedReader
+from dowse.persist.kernel import Kernel, Run
+
+Spans = list[tuple[Run, Slots, Slots]]  # runs, and where the entries of each term begin and end in them
+
+
+class Frequencies:
+    """Of one moment: what the runs say, with the chunks that no run covers yet, without the dead."""
+
+    def __init__(
+        self,
+        inverted: InvertedReader,
+        forward: ForwardReader,
+        dead: Slots,
+        kernel: Kernel,
+        before: Frequencies | None = None,
+    ) -> None:
+        """`before` is of an earlier moment of the same generation, whose dead come first among these."""
+        self._inverted = inverted
+        self._forward = forward
+        self._dead = dead
+        self._kernel = kernel
+        self._gathered: tuple[int, Hashes] = before._known() if before else (0, np.empty(0, np.uint32))
+
+    def of(self, hashes: Hashes) -> tuple[Slots, Spans]:
+        """Hashes ascend. Runs that hold none of the terms are left out."""
+        holding, spans = np.zeros(len(hashes), np.int64), []
+        for run in self._inverted.runs:
+            starts, ends = self._kernel.find(run, hashes)
+            sizes = ends - starts
+            if sizes.any():
+                holding += sizes
+                spans.append((run, starts, ends))
+        if len(self._tail_terms.terms):
+            holding += self._tail_terms.of(hashes)
+        if len(self._dead):
+            holding -= self._dead_terms.of(hashes)
+        return holding, spans
+
+    @cached_property
+    def _tail_terms(self) -> TermCounts:
+        return TermCounts(self._forward.terms_from(self._inverted.covered))
+
+    @cached_property
+    def _dead_terms(self) -> TermCounts:
+        known, terms = self._gathered
+        return TermCounts(np.concatenate([terms, self._forward.terms_of(self._dead[known:])]))
+
+    def _known(self) -> tuple[int, Hashes]:
+        """Of how many of the dead the terms have been gathered, and those: an update kills a few more."""
+        found: TermCounts | None = vars(self).get("_dead_terms")
+        return self._gathered if found is None else (len(self._dead), found.terms)
