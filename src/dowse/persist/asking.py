@@ -8,9 +8,39 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dowse.persist.forward import Asked, Slots
-from dowse.persist.kernel import Best, Run
+from dowse.persist.forward import WORD_LEGS, Asked, ForwardReader, Slots
+from dowse.persist.kernel import Best, Kernel, Norm, Run
 from dowse.ports import Mask, Values
+from dowse.types import Leg
+
+_OFTEN = 16  # times a leg is asked about a few chunks before their words are turned around; that takes as long as 12
+
+
+class Few:
+    """The few chunks that pass a filter: a leg scores them one and all.
+
+    What each of them says is gone through, and once that was often, turned around: a filter that comes again and again
+    is worth a run of its own, in which a question finds its entries at once. 500 chunks, a leg: .01 ms instead of .07.
+    """
+
+    def __init__(self, slots: Slots, forward: ForwardReader, kernel: Kernel) -> None:
+        self.slots = slots  # ascending
+        self._forward = forward
+        self._kernel = kernel
+        self._times = 0
+        self._turned: tuple[Run, dict[Leg, NDArray[np.uint32]]] | None = None
+
+    def score(self, leg: Leg, asked: Asked, norm: Norm) -> Values:
+        """By place among the slots."""
+        self._times += 1
+        if self._turned is None:
+            if self._times <= _OFTEN:
+                return self._forward.score(self.slots, {leg: asked}, {leg: norm})[leg]
+            lengths = self._forward.lengths.by_leg[:, self.slots]
+            self._turned = self._forward.turned(self.slots), dict(zip(WORD_LEGS, lengths, strict=True))
+        run, lengths_of = self._turned
+        starts, ends = self._kernel.find(run, asked.hashes)
+        return self._kernel.sums(run, (starts, ends, asked.weights), Norm(lengths_of[leg], norm.base, norm.slope))
 
 
 @dataclass(frozen=True)
@@ -19,7 +49,7 @@ class Selection:
 
     mask: Mask
     count: int
-    few: Slots | None = None  # the slots themselves, where there are few
+    few: Few | None = None  # the chunks themselves, where there are few
     owners: NDArray[np.uint32] | None = None  # by row of the vectors, the slot it belongs to
 
     @cached_property

@@ -326,6 +326,11 @@ class FastKernel:
         _find(run.terms, run.ends, hashes, starts, ends)
         return starts, ends
 
+    def sums(self, run: Run, spans: Spans, norm: Norm) -> NDArray[np.float64]:
+        sums = np.zeros(len(norm.lengths))
+        _add_up(run.slots, run.counts, *spans, *norm, sums)
+        return sums
+
     def best(self, run: Run, spans: Spans, norm: Norm, mask: Mask, k: int) -> Best:
         starts, ends, weights = spans
         sums, found, scores = self._scratch(len(norm.lengths))

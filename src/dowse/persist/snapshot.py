@@ -15,7 +15,7 @@ from dowse.errors import CorruptIndexError
 from dowse.filters import Filter, check
 from dowse.persist import links, services
 from dowse.persist.arrays import Maps, PartReader, read_state
-from dowse.persist.asking import Question, Selection
+from dowse.persist.asking import Few, Question, Selection
 from dowse.persist.bm25 import inverse_frequency
 from dowse.persist.columns import ColumnReader
 from dowse.persist.database import Database
@@ -115,7 +115,7 @@ class Snapshot:
         if not chosen.count or not len(question.asked.hashes) or k <= 0:
             return _nothing()
         if chosen.few is not None:
-            few = chosen.few, self._exact(chosen.few, {leg: question})[leg]
+            few = chosen.few.slots, chosen.few.score(leg, question.asked, self._norms[leg])
             question.few = few  # not read back: another thread may ask the same with another filter
             slots, scores = _holding(*few)
         else:
@@ -321,7 +321,9 @@ class Snapshot:
             check(where)
             mask = self._columns.mask(where) & self.alive if where else self.alive
             count = int(mask.sum()) if where else self.living
-            few = np.flatnonzero(mask) if where and count <= _FORWARD_ROWS else None
+            few = None
+            if where and count <= _FORWARD_ROWS:
+                few = Few(np.flatnonzero(mask), self._forward, self._kernel)
             found = Selection(mask, count, few, self._vectors.slots if self._vectors is not None else None)
             with self._lock:
                 if len(self._selections) >= _SELECTIONS:
