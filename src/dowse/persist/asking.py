@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.persist.forward import WORD_LEGS, Asked, ForwardReader, Slots
-from dowse.persist.kernel import Best, Kernel, Norm, Run
+from dowse.persist.kernel import Kernel, Norm, Run, Wanted
 from dowse.ports import Mask, Values
 from dowse.types import Leg
 
@@ -39,8 +40,16 @@ class Few:
             lengths = self._forward.lengths.by_leg[:, self.slots]
             self._turned = self._forward.turned(self.slots), dict(zip(WORD_LEGS, lengths, strict=True))
         run, lengths_of = self._turned
-        starts, ends = self._kernel.find(run, asked.hashes)
-        return self._kernel.sums(run, (starts, ends, asked.weights), Norm(lengths_of[leg], norm.base, norm.slope))
+        own = Norm(lengths_of[leg], norm.base, norm.slope)
+        return self._kernel.sums(run, Wanted(asked.hashes, asked.weights, own))
+
+    def places(self, slots: Slots) -> Slots | None:
+        """Where some slots are among these, if all of them are."""
+        own = self.slots
+        if not len(own):
+            return None
+        at = np.minimum(own.searchsorted(slots), len(own) - 1)
+        return at if (own[at] == slots).all() else None
 
 
 @dataclass(frozen=True)
@@ -64,19 +73,25 @@ class Selection:
 class Question:
     """A list of terms put to a leg: what is asked, where the runs have it, and the most a chunk could score.
 
-    `few` are slots that were scored one and all, ascending, and their scores: fusion asks for some of them again.
+    `few` are chunks that were scored one and all, and their scores: fusion asks for some of them again.
     """
 
     asked: Asked
     spans: list[tuple[Run, Slots, Slots]]
     attainable: float
-    few: Best | None = None
+    few: tuple[Few, Values] | None = None
 
-    def known(self, slots: Slots) -> Values | None:
-        """Their scores, if all were among the few."""
-        few = self.few
-        if few is None or not len(few[0]):
-            return None
-        own, scores = few
-        at = np.minimum(own.searchsorted(slots), len(own) - 1)
-        return scores[at] if (own[at] == slots).all() else None
+
+def known(questions: Mapping[Leg, Question], slots: Slots) -> dict[Leg, Values]:
+    """Of the legs that scored all these slots among others, their scores."""
+    found: dict[Leg, Values] = {}
+    places: dict[Few, Slots | None] = {}  # the legs of a query were asked about the same few
+    for leg, question in questions.items():
+        if question.few is None:
+            continue
+        few, scores = question.few
+        if few not in places:
+            places[few] = few.places(slots)
+        if (at := places[few]) is not None:
+            found[leg] = scores[at]
+    return found

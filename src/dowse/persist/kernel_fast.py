@@ -245,6 +245,14 @@ def _add_up(slots, counts, starts, ends, weights, lengths, base, slope, sums):  
 
 
 @compiled
+def _sums(terms, ends, slots, counts, hashes, weights, lengths, base, slope, sums):  # type: ignore[no-untyped-def]
+    """`_find` and `_add_up` in one: where few chunks hold few of the terms, the call is what costs."""
+    starts, stops = np.zeros(len(hashes), np.int64), np.zeros(len(hashes), np.int64)
+    _find(terms, ends, hashes, starts, stops)
+    _add_up(slots, counts, starts, stops, weights, lengths, base, slope, sums)
+
+
+@compiled
 def _gather(slots, starts, ends, mask, sums, found, scores):  # type: ignore[no-untyped-def]
     """Each chunk that passes the mask once, with its sum; all sums are 0 again, for the next query. How many it are."""
     size = 0
@@ -326,9 +334,9 @@ class FastKernel:
         _find(run.terms, run.ends, hashes, starts, ends)
         return starts, ends
 
-    def sums(self, run: Run, spans: Spans, norm: Norm) -> NDArray[np.float64]:
-        sums = np.zeros(len(norm.lengths))
-        _add_up(run.slots, run.counts, *spans, *norm, sums)
+    def sums(self, run: Run, wanted: Wanted) -> NDArray[np.float64]:
+        sums = np.zeros(len(wanted.norm.lengths))
+        _sums(run.terms, run.ends, run.slots, run.counts, wanted.hashes, wanted.weights, *wanted.norm, sums)
         return sums
 
     def best(self, run: Run, spans: Spans, norm: Norm, mask: Mask, k: int) -> Best:
