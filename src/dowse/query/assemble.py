@@ -71,14 +71,13 @@ Wave = tuple[Step, ...]
 """Steps that run side by side. When there is more than one, they may only add lists."""
 
 
-@dataclass(frozen=True)
-class Assembly:
+class Assembly(msgspec.Struct, frozen=True):
     """Makes the stages of one query."""
 
     profile: Profile
     reader: StoreReader
     tokenizer: Tokenizer
-    parts: Parts = field(default_factory=Parts)
+    parts: Parts = msgspec.field(default_factory=Parts)
     left_s: Callable[[], float | None] = lambda: None
 
     def fuse(self) -> Stage:

@@ -8,10 +8,10 @@ mean of its nearest chunks (score regularisation; Diaz, CIKM 2005). docs/decisio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 from typing import Protocol
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -33,8 +33,7 @@ class Vectors(Protocol):
     def vectors(self, ids: Ids, slots: Slots | None = None) -> tuple[Matrix, Mask]: ...
 
 
-@dataclass(frozen=True)
-class Company:
+class Company(msgspec.Struct, frozen=True):
     """Moves the first chunks of a fusion by `z` of words and vectors; leaves every other list as it is."""
 
     store: Vectors

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from dowse.filters import Filter
 from dowse.identity import number_id
@@ -10,8 +10,7 @@ from dowse.ports import StoreReader
 from dowse.query.slate import Fused, Hit, Slate
 
 
-@dataclass(frozen=True)
-class Hydrate:
+class Hydrate(msgspec.Struct, frozen=True):
     """Fetches the best `window` chunks. Ids that the store no longer has are counted, and the next best move
     up.
 

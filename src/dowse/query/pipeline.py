@@ -32,6 +32,8 @@ from dowse.query.validate import validated
 from dowse.text import Tokenizer
 from dowse.types import Degradation, QueryRequest, QueryResult, QueryType
 
+_NO_PARTS = Parts()
+
 
 @dataclass(frozen=True)
 class Deadline:
@@ -111,7 +113,7 @@ def prepared(
     those up to top_k are wanted before the others.
     """
     started_s = time.perf_counter()
-    parts = _without_caches(parts or Parts(), request)
+    parts = _without_caches(parts or _NO_PARTS, request)
     where = validated(request, parts.profiles)
     profile = named(request.profile, parts.profiles).adjusted(request)
     deadline = None if request.deadline_s is None else Deadline.after(request.deadline_s)
@@ -205,9 +207,8 @@ def build(
     about_documents = profile.metadata and slate.query_type is QueryType.METADATA
     later = tuple(assembly.later())
     hydrates = assembly.hydrate(slate.query, later, only_shown=only_shown and not about_documents, early=early)
-    documents = AnswerMetadata(reader, assembly.parts.documents, tokenizer)
     waves: tuple[Wave, ...] = (
-        ((Step(documents, optional=True),) if about_documents else ()),
+        ((Step(_about_documents(assembly), optional=True),) if about_documents else ()),
         (Step(Prepare(tokenizer)),),  # required: without terms the answer would be wrong, not degraded
         tuple(Step(leg, optional=True) for leg in legs),
         (Step(assembly.fuse(), optional=not request.strict, even_late=True),),
@@ -222,6 +223,10 @@ def build(
     if len(set(names)) < len(names):
         raise ValueError(f"stage names are not unique: {names}")
     return tuple(wave for wave in waves if wave)
+
+
+def _about_documents(assembly: Assembly) -> Stage:
+    return AnswerMetadata(assembly.reader, assembly.parts.documents, assembly.tokenizer)
 
 
 def run(waves: Sequence[Wave], slate: Slate, executor: Executor | None, deadline: Deadline | None) -> Traced:
