@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dowse.persist.asking import _OFTEN, Few
+from dowse.persist.asking import _OFTEN, Few, Question, counted, known
 from dowse.persist.bm25 import term_score
 from dowse.persist.forward import Asked, ForwardReader
 from dowse.persist.kernel import NUMPY, Kernel, Norm, open_kernel
@@ -79,3 +80,20 @@ def test_a_filter_that_is_asked_seldom_turns_nothing() -> None:
     for _ in range(_OFTEN):
         few.score("bm25_nlp", asked, Norm(forward.lengths.by_leg[1], 1.0, 1.0))
     assert few._turned is None
+
+
+def test_scores_of_few_chunks_are_known_for_any_of_them_and_for_no_other() -> None:
+    few = Few(np.array([2, 5, 9]), forward_index([{}] * 10, NUMPY), NUMPY)
+    nothing = Asked(np.empty(0, np.uint32), np.empty(0))
+    code, prose, later = (Question(nothing, [], 0.0) for _ in range(3))
+    code.few, prose.few = (few, np.array([0.2, 0.5, 0.9])), (few, np.array([2.0, 5.0, 9.0]))
+    found = known({"bm25_code": code, "bm25_nlp": prose}, np.array([9, 2]))
+    assert {leg: scores.tolist() for leg, scores in found.items()} == {"bm25_code": [0.9, 0.2], "bm25_nlp": [9.0, 2.0]}
+    assert known({"bm25_code": code}, np.array([9, 3])) == {}
+    assert known({"bm25_code": code}, np.array([10])) == {}
+    assert known({"bm25_code": later}, np.array([9])) == {}
+
+
+@given(st.lists(st.sampled_from("abcd")))
+def test_terms_are_counted_in_the_order_they_are_first_said(terms: list[str]) -> None:
+    assert list(counted(terms).items()) == list(Counter(terms).items())

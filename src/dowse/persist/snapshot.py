@@ -14,7 +14,7 @@ from dowse.errors import CorruptIndexError
 from dowse.filters import Filter, check
 from dowse.persist import links, services
 from dowse.persist.arrays import Maps, PartReader, read_state
-from dowse.persist.asking import Few, Question, Selection, known
+from dowse.persist.asking import Few, Question, Selection, counted, known
 from dowse.persist.bm25 import inverse_frequency
 from dowse.persist.columns import ColumnReader
 from dowse.persist.database import Database
@@ -125,7 +125,8 @@ class Snapshot:
         chosen = self._selection(where)
         if self._vectors is None or not chosen.count or k <= 0:
             return _nothing()
-        rows, cosines = self._vectors.search(vector, k, chosen.vectors)
+        beside = chosen.few.vectors(self._vectors, chosen.vectors) if chosen.few is not None else None
+        rows, cosines = self._vectors.search(vector, k, chosen.vectors, beside)
         return self._found(self._vectors.slots[rows].astype(np.int64), cosines, k, settled=chosen.few is not None)
 
     def score_words(
@@ -273,10 +274,7 @@ class Snapshot:
         key = leg, tuple(terms)
         found = self._questions.get(key)
         if found is None:
-            said: dict[str, int] = {}  # a `Counter` takes four times as long to make
-            for term in terms:
-                said[term] = said.get(term, 0) + 1
-            found = self._looked_up(leg, said)
+            found = self._looked_up(leg, counted(terms))
             with self._lock:
                 if len(self._questions) >= _QUESTIONS:
                     self._questions.clear()
@@ -324,9 +322,7 @@ class Snapshot:
             check(where)
             mask = self._columns.mask(where) & self.alive if where else self.alive
             count = int(mask.sum()) if where else self.living
-            few = None
-            if where and count <= _FORWARD_ROWS:
-                few = Few(np.flatnonzero(mask), self._forward, self._kernel)
+            few = Few(np.flatnonzero(mask), self._forward, self._kernel) if where and count <= _FORWARD_ROWS else None
             found = Selection(mask, count, few, self._vectors.slots if self._vectors is not None else None)
             with self._lock:
                 if len(self._selections) >= _SELECTIONS:

@@ -52,7 +52,7 @@ def with_company(fused: Fused, store: Vectors, crowd: float, pull: float) -> Fus
     if not applies(fused):
         return fused
     vectors, there = store.vectors(fused.ids[:FIRST], None if fused.slots is None else fused.slots[:FIRST])
-    rows = np.flatnonzero(there)
+    rows = there.nonzero()[0]
     if len(rows) <= NEAREST:  # of so few, all would be company
         return fused
     return moved(fused, rows, vectors if len(rows) == len(vectors) else vectors[rows], crowd, pull)
