@@ -98,7 +98,8 @@ def _nearest(vectors: Matrix) -> tuple[Order, Values]:
     cosines = np.concatenate([vectors[start : start + _BLOCK_ROWS] @ vectors.T for start in blocks])
     cosines.reshape(-1)[:: len(vectors) + 1] = -np.inf  # no chunk keeps itself company
     near = cosines.argpartition(-NEAREST, axis=1)[:, -NEAREST:]
-    return near, cosines[np.arange(len(vectors))[:, None], near].astype(np.float64)
+    starts = np.arange(0, cosines.size, len(vectors))[:, None]
+    return near, cosines.reshape(-1).take(near + starts).astype(np.float64)
 
 
 def _uncrowded(fused: Fused, column: Column, rows: Order, shift: Values, share: float) -> Column:

@@ -35,9 +35,10 @@ class Hydrate(msgspec.Struct, frozen=True):
             wanted = slice(row, row + count - len(hits))
             batch = [number_id(each) for each in fused.ids[wanted].tolist()]
             chunks = self.store.get(batch, None if fused.slots is None else fused.slots[wanted])
+            values = fused.values[wanted].tolist()
             hits += [
-                Hit(chunks[each], float(fused.values[at]), at)
-                for at, each in enumerate(batch, start=row)
+                Hit(chunks[each], value, at)
+                for at, (each, value) in enumerate(zip(batch, values, strict=True), start=row)
                 if each in chunks
             ]
             row += len(batch)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, fields, replace
+from operator import itemgetter
 from threading import Thread
 
 import msgspec
@@ -326,13 +327,11 @@ def _join(slate: Slate, attempts: list[_Attempt]) -> Slate:
     return after.changed(degraded=(*after.degraded, *lost)) if lost else after
 
 
-_OTHERS = tuple(each.name for each in fields(Slate) if each.name != "lists")
+_others = itemgetter(*(each.name for each in fields(Slate) if each.name != "lists"))
 
 
 def _added_lists(slate: Slate, attempt: _Attempt) -> Sequence[Ranking]:
     after, known = attempt.after, len(slate.lists)
-    before, now = vars(slate), vars(after)
-    same = all(now[each] is before[each] for each in _OTHERS)
-    if after.lists[:known] != slate.lists or not same:
+    if after.lists[:known] != slate.lists or _others(vars(after)) != _others(vars(slate)):
         raise TypeError(f"stage {attempt.trace.stage!r} ran beside others and may only add lists")
     return after.lists[known:]
