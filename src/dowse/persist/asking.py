@@ -15,7 +15,7 @@ from dowse.persist.vectors import VectorReader
 from dowse.ports import Mask, Values
 from dowse.types import Leg
 
-_OFTEN = 16  # legs asked about the same few chunks before more is kept of them: turning words around costs 12 of them
+_OFTEN = 32  # legs asked about the same few chunks before more is kept of them, which takes as long as some 30: 2.7 ms
 
 
 class Few:
