@@ -177,6 +177,21 @@ def test_the_best_are_those_of_a_sort_with_all_that_equal_the_last(
         assert dict(zip(slots.tolist(), scores.tolist(), strict=True)) == pytest.approx(wanted)
 
 
+@ANY_KERNEL
+@pytest.mark.parametrize("spread", [2**32, 2**20], ids=["evenly", "all at one end"])
+def test_hashes_are_found_wherever_they_stand(kernel: Kernel, spread: int) -> None:
+    rng = np.random.default_rng(9)
+    terms = np.unique(rng.integers(0, spread, 5000).astype(np.uint32))
+    sizes = rng.integers(1, 4, len(terms))
+    ends = np.cumsum(sizes)
+    run = Run(terms, ends, np.zeros(ends[-1], np.uint32), np.zeros(ends[-1], np.uint16))
+    hashes = np.unique(np.concatenate([terms[::7], terms[[0, -1]], rng.integers(0, 2**32, 300).astype(np.uint32)]))
+    starts, stops = kernel.find(run, hashes)
+    at = {int(term): (int(end - size), int(end)) for term, end, size in zip(terms, ends, sizes, strict=True)}
+    wanted = [at.get(each, (0, 0)) for each in hashes.tolist()]
+    assert list(zip(starts.tolist(), stops.tolist(), strict=True)) == wanted
+
+
 def test_auto_is_numpy_in_a_process_that_ends_and_fast_in_one_that_lives_on() -> None:
     assert open_kernel("auto") is NUMPY
     assert type(open_kernel("auto", lives_on=True)).__name__ == "FastKernel"

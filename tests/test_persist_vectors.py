@@ -106,6 +106,16 @@ def test_scores_that_a_search_left_behind_are_those_of_the_rows(collection: tupl
     assert reader.score(query, few).tolist() == plain[id(query)][0].tolist()
 
 
+def test_vectors_side_by_side_are_searched_to_the_same_digits(collection: tuple[Matrix, VectorReader]) -> None:
+    vectors, reader = collection
+    allowed = np.arange(5, 900, 3)
+    beside = reader.beside(allowed)
+    for k in (10, 200):  # of many for few, a choice is made first
+        plain = reader.search(vectors[3], k, allowed)
+        for found, wanted in zip(reader.search(vectors[3], k, allowed, beside), plain, strict=True):
+            assert found.tolist() == wanted.tolist()
+
+
 def test_survivors_are_those_that_were_measured() -> None:
     assert survivors(100_000, 10) == 10 * 316  # ⌊√100,000⌋ = 316
     assert survivors(1_000_000, 10) == 10 * 1000

@@ -83,6 +83,7 @@ class Found:
     ids: Ids
     scores: Values
     slots: Slots | None = None  # where the reader that found them has them; only it can use this, to look up less
+    settled: bool = False  # exact scores give this very order, with ids for equals: fusion need not look again
 
 
 @dataclass(frozen=True)

@@ -177,6 +177,22 @@ class StoreLegsContract(StoreContract):
             assert reader.get(names_of, slots) == reader.get(names_of)
             assert list(reader.get(names_of, slots)) == names_of
 
+    @pytest.mark.parametrize("where", [(), (Ne("language", "none"),)], ids=["all", "few"])
+    def test_a_settled_list_has_the_order_of_exact_scores(
+        self, store: Store, writer: StoreWriter, where: Filter
+    ) -> None:
+        writer.put([document(str(n), f"alpha {'beta ' * (n % 3)}") for n in range(9)])  # some say the same as others
+        writer.publish()
+        embed_all(writer)
+        reader = store.reader()
+        words = reader.search_words("bm25_code", ["alpha", "beta"], 7, where)
+        exact = reader.score_words({"bm25_code": ["alpha", "beta"]}, words.ids.copy())["bm25_code"]
+        dense = reader.search_vectors(QUERY, 7, where)
+        cosines = reader.score_vectors(QUERY, dense.ids.copy())
+        for found, scores in ((words, exact), (dense, cosines)):
+            if found.settled:
+                assert np.lexsort((found.ids, -scores)).tolist() == list(range(7))
+
     def test_other_constants_do_not_score_with_what_was_remembered(self, store: Store, writer: StoreWriter) -> None:
         writer.put(small_corpus())
         writer.publish()

@@ -211,7 +211,7 @@ class Database:
     def chunks_by_key(self, keys: Sequence[int]) -> dict[int, Chunk]:
         """By key, the dead that are still there among them: two thirds of the time of a look-up by id."""
         found: dict[int, Chunk] = {}
-        for part in batches(keys):
+        for part in batches(sorted(keys)):  # SQLite sorts them anyhow, and takes a fifth longer for it
             sql = f"SELECT key, body, connections FROM chunks WHERE key IN ({marks(part)})"
             found.update((row[0], decoded(row[1], row[2])) for row in self.query(sql, part))
         return found

@@ -95,6 +95,10 @@ class Kernel(Protocol):
         """Where the entries of each hash begin and end; the same where the run has none. Hashes ascend."""
         ...
 
+    def sums(self, run: Run, wanted: Wanted) -> NDArray[np.float64]:
+        """By slot, what the entries of a run add up to; as `bm25` of all its chunks."""
+        ...
+
     def best(self, run: Run, spans: Spans, norm: Norm, mask: Mask, k: int) -> Best:
         """The best k slots of a run that pass the mask, in any order, and all that equal the last of them."""
         ...
@@ -163,11 +167,11 @@ class NumpyKernel:
         ends[there] = run.ends[first]
         return starts, ends
 
+    def sums(self, run: Run, wanted: Wanted) -> NDArray[np.float64]:
+        return _added_up(run, (*self.find(run, wanted.hashes), wanted.weights), wanted.norm)
+
     def best(self, run: Run, spans: Spans, norm: Norm, mask: Mask, k: int) -> Best:
-        sums = np.zeros(len(norm.lengths))
-        for start, end, weight in zip(*(each.tolist() for each in spans), strict=True):
-            slots, frequency = run.slots[start:end], run.counts[start:end].astype(np.float64)
-            sums[slots] += weight * frequency / (frequency + (norm.base + norm.slope * norm.lengths[slots]))
+        sums = _added_up(run, spans, norm)
         found = np.flatnonzero(sums)
         found = found[mask[found]]
         scores = sums[found]
@@ -185,6 +189,14 @@ def entries(slots: Rows, all_ends: NDArray[np.int64]) -> tuple[Rows, Rows]:
     position = np.repeat(starts - (ends - sizes), sizes)
     position += np.arange(len(position))
     return position, ends
+
+
+def _added_up(run: Run, spans: Spans, norm: Norm) -> NDArray[np.float64]:
+    sums = np.zeros(len(norm.lengths))
+    for start, end, weight in zip(*(each.tolist() for each in spans), strict=True):
+        slots, frequency = run.slots[start:end], run.counts[start:end].astype(np.float64)
+        sums[slots] += weight * frequency / (frequency + (norm.base + norm.slope * norm.lengths[slots]))
+    return sums
 
 
 def _dots(rows: NDArray[np.int8], vector: NDArray[np.float32]) -> NDArray[np.float32]:

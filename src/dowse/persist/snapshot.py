@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from threading import Lock
@@ -15,7 +14,7 @@ from dowse.errors import CorruptIndexError
 from dowse.filters import Filter, check
 from dowse.persist import links, services
 from dowse.persist.arrays import Maps, PartReader
-from dowse.persist.asking import Question, Selection
+from dowse.persist.asking import Few, Question, Selection, counted, known
 from dowse.persist.bm25 import inverse_frequency
 from dowse.persist.columns import ColumnReader
 from dowse.persist.database import Database
@@ -121,19 +120,20 @@ class Snapshot:
         if not chosen.count or not len(question.asked.hashes) or k <= 0:
             return _nothing()
         if chosen.few is not None:
-            few = chosen.few, self._exact(chosen.few, {leg: question})[leg]
-            question.few = few  # not read back: another thread may ask the same with another filter
-            slots, scores = _holding(*few)
+            scores = chosen.few.score(leg, question.asked, self._norms[leg])
+            question.few = chosen.few, scores  # not read back: another thread may ask the same with another filter
+            slots, scores = _holding(chosen.few.slots, scores)
         else:
             slots, scores = self._best(leg, question, k, chosen.mask)
-        return self._found(slots, scores, k)
+        return self._found(slots, scores, k, settled=chosen.few is not None)
 
     def search_vectors(self, vector: Vector, k: int, where: Filter) -> Found:
         chosen = self._selection(where)
         if self._vectors is None or not chosen.count or k <= 0:
             return _nothing()
-        rows, cosines = self._vectors.search(vector, k, chosen.vectors)
-        return self._found(self._vectors.slots[rows].astype(np.int64), cosines, k)
+        beside = chosen.few.vectors(self._vectors, chosen.vectors) if chosen.few is not None else None
+        rows, cosines = self._vectors.search(vector, k, chosen.vectors, beside)
+        return self._found(self._vectors.slots[rows].astype(np.int64), cosines, k, settled=chosen.few is not None)
 
     def score_words(
         self, terms: Mapping[Leg, Sequence[str]], ids: Ids, slots: Slots | None = None
@@ -141,8 +141,9 @@ class Snapshot:
         asked = {leg: self._question(leg, of_leg) for leg, of_leg in terms.items()}
         if slots is not None:
             self._lately = (ids, slots)
-            known = {leg: scores for leg, each in asked.items() if (scores := each.known(slots)) is not None}
-            return known | self._exact(slots, {leg: each for leg, each in asked.items() if leg not in known})
+            scores = known(asked, slots)
+            missing = {leg: each for leg, each in asked.items() if leg not in scores}
+            return scores | self._exact(slots, missing) if missing else scores
         slots = self._slots(ids)
         exist = slots >= 0
         return {leg: _spread(scores, exist, 0.0) for leg, scores in self._exact(slots[exist], asked).items()}
@@ -271,7 +272,7 @@ class Snapshot:
         key = leg, tuple(terms)
         found = self._questions.get(key)
         if found is None:
-            found = self._looked_up(leg, Counter(terms))
+            found = self._looked_up(leg, counted(terms))
             with self._lock:
                 if len(self._questions) >= _QUESTIONS:
                     self._questions.clear()
@@ -314,7 +315,7 @@ class Snapshot:
             check(where)
             mask = self._columns.mask(where) & self.alive if where else self.alive
             count = int(mask.sum()) if where else self.living
-            few = np.flatnonzero(mask) if where and count <= _FORWARD_ROWS else None
+            few = Few(np.flatnonzero(mask), self._forward, self._kernel) if where and count <= _FORWARD_ROWS else None
             found = Selection(mask, count, few, self._vectors.slots if self._vectors is not None else None)
             with self._lock:
                 if len(self._selections) >= _SELECTIONS:
@@ -322,14 +323,14 @@ class Snapshot:
                 self._selections[where] = found
         return found
 
-    def _found(self, slots: Slots, scores: Values, k: int) -> Found:
+    def _found(self, slots: Slots, scores: Values, k: int, *, settled: bool) -> Found:
         """The best k with their ids, which are remembered: fusion asks for them again."""
         if len(scores) > 2 * k:  # a sort of all takes longer than finding the least that counts
             among = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
             slots, scores = slots[among], scores[among]
         ids = self._ids[slots]
         order = np.lexsort((ids, -scores))[:k]
-        return Found(ids[order], scores[order], slots[order])
+        return Found(ids[order], scores[order], slots[order], settled)
 
     def _slots(self, ids: Ids) -> Slots:
         """By id, its living slot; −1 where there is none."""
@@ -370,8 +371,8 @@ def _nothing() -> Found:
 
 
 def _holding(slots: Slots, scores: Values) -> Best:
-    """Those that hold a term."""
-    hits = np.flatnonzero(scores > 0)
+    """Those that hold a term; no score is below 0."""
+    hits = scores.nonzero()[0]
     return slots[hits], scores[hits]
 
 

@@ -159,8 +159,8 @@ class VectorReader:
         self._mean = part.array(f"mean-{epoch}", "<f4")
         self._lately: tuple[Vector, Rows, Values] | None = None
 
-    def search(self, vector: Vector, k: int, allowed: Rows | None) -> tuple[Rows, Values]:
-        """The best k rows by cosine, best first, of all or of those allowed."""
+    def search(self, vector: Vector, k: int, allowed: Rows | None, beside: Packed | None = None) -> tuple[Rows, Values]:
+        """The best k rows by cosine, best first, of all or of those allowed, which may be given side by side, too."""
         total = self.rows if allowed is None else len(allowed)
         if total <= max(EXACT_ROWS, survivors(self.rows, k)) or not len(self._mean):
             rows = np.arange(self.rows) if allowed is None else allowed
@@ -169,7 +169,10 @@ class VectorReader:
             # As many of the passing ones as of all; fewer lose recall.
             rows = self._kernel.nearest_codes(self._signs, code, survivors(self.rows, k), allowed)
         nearest = self._nearest(vector, _FINAL * k, rows)
-        cosines = self._kernel.dots(nearest, self._kept, vector).astype(np.float64)
+        if nearest is allowed and beside is not None:
+            cosines = self._kernel.dots(np.arange(len(nearest)), beside, vector).astype(np.float64)
+        else:
+            cosines = self._kernel.dots(nearest, self._kept, vector).astype(np.float64)
         if nearest is allowed and 0 < len(nearest) <= _FEW:
             self._lately = (vector, nearest, cosines)
         order = _largest(cosines, k)
@@ -184,6 +187,13 @@ class VectorReader:
             if (known[at] == rows).all():
                 return cosines[at]
         return self._kernel.dots(rows, self._kept, vector).astype(np.float64)
+
+    def beside(self, rows: Rows) -> Packed:
+        """A copy of some rows, side by side: dots take half as long as when they are picked from all over the file."""
+        found = Packed(self._kept.coarse[rows], self._kept.fine[rows], self._kept.scales[rows])
+        for each in found:
+            each.setflags(write=False)  # as mapped files are: compiled loops take the two for different types
+        return found
 
     def get(self, rows: Rows) -> Matrix:
         return self._kernel.unpacked(rows, self._kept)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isnan
 
+import msgspec
+
 from dowse.query.ranking import ranked_hits
 from dowse.query.slate import Fused, Hit, Slate
 from dowse.types import Chunk
@@ -92,8 +94,7 @@ BOOST_RULES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class CorpusBoost:
+class CorpusBoost(msgspec.Struct, frozen=True):
     """s·(product of the factors of all rules that match), at most `cap`; None stacks without end, as S0 did (B-14)."""
 
     rules: tuple[BoostRule, ...] = BOOST_RULES

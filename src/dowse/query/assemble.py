@@ -32,6 +32,7 @@ NO_CROSS_ENCODER = "no cross-encoder is configured; set DOWSE_RERANKER to a hub 
 NO_LLM = "no LLM is configured; set DOWSE_LLM_BASE_URL and DOWSE_LLM_MODEL"
 
 
+_AGING = (Prefix("corpus_type", Freshness.family),)  # hits that freshness may move
 _SETTLED = frozenset({"freshness", "boost", "exact", "parents"})  # stages that move few hits, and tell which
 
 
@@ -71,14 +72,13 @@ Wave = tuple[Step, ...]
 """Steps that run side by side. When there is more than one, they may only add lists."""
 
 
-@dataclass(frozen=True)
-class Assembly:
+class Assembly(msgspec.Struct, frozen=True):
     """Makes the stages of one query."""
 
     profile: Profile
     reader: StoreReader
     tokenizer: Tokenizer
-    parts: Parts = field(default_factory=Parts)
+    parts: Parts = msgspec.field(default_factory=Parts)
     left_s: Callable[[], float | None] = lambda: None
 
     def fuse(self) -> Stage:
@@ -116,7 +116,7 @@ class Assembly:
         if not settled or (own.boost and CorpusBoost(own.boost_rules).matching(query.text)):
             shown = [Hydrate(self.reader, own.top_k)] if early and own.top_k < own.window else []
             return [*shown, Hydrate(self.reader, own.window, name="window" if shown else "hydrate")]
-        return [Hydrate(self.reader, own.window, own.top_k, (Prefix("corpus_type", Freshness.family),))]
+        return [Hydrate(self.reader, own.window, own.top_k, _AGING)]
 
     def later(self) -> Iterator[Wave]:
         """The stages after hydration that are on, one after the other."""

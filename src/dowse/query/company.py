@@ -8,10 +8,10 @@ mean of its nearest chunks (score regularisation; Diaz, CIKM 2005). docs/decisio
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 from typing import Protocol
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -33,8 +33,7 @@ class Vectors(Protocol):
     def vectors(self, ids: Ids, slots: Slots | None = None) -> tuple[Matrix, Mask]: ...
 
 
-@dataclass(frozen=True)
-class Company:
+class Company(msgspec.Struct, frozen=True):
     """Moves the first chunks of a fusion by `z` of words and vectors; leaves every other list as it is."""
 
     store: Vectors
@@ -53,7 +52,7 @@ def with_company(fused: Fused, store: Vectors, crowd: float, pull: float) -> Fus
     if not applies(fused):
         return fused
     vectors, there = store.vectors(fused.ids[:FIRST], None if fused.slots is None else fused.slots[:FIRST])
-    rows = np.flatnonzero(there)
+    rows = there.nonzero()[0]
     if len(rows) <= NEAREST:  # of so few, all would be company
         return fused
     return moved(fused, rows, vectors if len(rows) == len(vectors) else vectors[rows], crowd, pull)
@@ -99,7 +98,8 @@ def _nearest(vectors: Matrix) -> tuple[Order, Values]:
     cosines = np.concatenate([vectors[start : start + _BLOCK_ROWS] @ vectors.T for start in blocks])
     cosines.reshape(-1)[:: len(vectors) + 1] = -np.inf  # no chunk keeps itself company
     near = cosines.argpartition(-NEAREST, axis=1)[:, -NEAREST:]
-    return near, cosines[np.arange(len(vectors))[:, None], near].astype(np.float64)
+    starts = np.arange(0, cosines.size, len(vectors))[:, None]
+    return near, cosines.reshape(-1).take(near + starts).astype(np.float64)
 
 
 def _uncrowded(fused: Fused, column: Column, rows: Order, shift: Values, share: float) -> Column:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
+import msgspec
 import numpy as np
 
 from dowse.identity import id_number
@@ -80,8 +81,7 @@ class Confidence:
     of_hits: Mapping[ChunkId, float]  # the chance of each hit that is shown, by the id it is shown under
 
 
-@dataclass(frozen=True)
-class Judge:
+class Judge(msgspec.Struct, frozen=True):
     """The last stage: says how sure the answer is. Changes no hit."""
 
     store: StoreReader

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from dowse.filters import In
@@ -19,8 +19,7 @@ from dowse.types import Chunk, ChunkId, Score
 MOST = 10  # chunks of one name that are looked up; chosen: a page of hits
 
 
-@dataclass(frozen=True)
-class ExactNames:
+class ExactNames(msgspec.Struct, frozen=True):
     """Chunks whose name the question mentions (`retry_call`, EntityStore.search) come first, best value first.
 
     They are looked up by name, because a long question may leave them outside the pool. The value becomes the best

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import fsum, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+import msgspec
 import numpy as np
 
 from dowse.errors import BadRequestError, NoRecallError
@@ -114,8 +115,8 @@ class ZScore:
             count = max(scores.shape[1], 1)
             apart = scores - scores.sum(axis=1, keepdims=True) / count
         deviation = np.sqrt((apart * apart).sum(axis=1, keepdims=True) / count)
-        flat = deviation < FLAT
-        z = apart / np.where(flat, np.inf, deviation)  # 0 where all are alike
+        deviation[deviation < FLAT] = np.inf  # so that z is 0 where all are alike
+        z: Table = apart / deviation
         return _shares(weights) * np.copysign(np.abs(z) ** self.exponent, z)
 
     def unit(self, raw: Values, weights: Values) -> Values:
@@ -173,8 +174,7 @@ def _shares(weights: Values) -> Table:
     return shares
 
 
-@dataclass(frozen=True)
-class Fuse:
+class Fuse(msgspec.Struct, frozen=True):
     """Complete scoring, then one formula: every chunk of the union has its exact score in every leg.
 
     A leg that was given no weight brings no candidates either, so that weight 0 is the same as leaving the
@@ -215,7 +215,8 @@ def fused(store: StoreReader, method: Method, lists: list[Ranking], weights: Val
     parts = method.parts(scores, ranks, weights)
     raw = parts.sum(axis=0)
     best = order(raw, ids)
-    scores, ranks, parts, raw = scores[:, best], ranks[:, best], parts[:, best], raw[best]
+    # Of tables this small the call is what costs, and `take` has a quarter of an index's.
+    scores, ranks, parts, raw = scores.take(best, 1), ranks.take(best, 1), parts.take(best, 1), raw.take(best)
     columns = tuple(
         Column(each.leg, float(weights[at]), len(each.found.ids), scores[at], ranks[at], parts[at], each.variant)
         for at, each in enumerate(lists)
@@ -225,27 +226,36 @@ def fused(store: StoreReader, method: Method, lists: list[Ranking], weights: Val
 
 
 class _Union(NamedTuple):
-    """Each chunk once, by id ascending. And of all lists in a row: whose an entry is, and where it is among them."""
+    """Each chunk once, by id ascending. And of all lists in a row: whose an entry is, the how manieth of it, and where
+    it is among the chunks. `settled` says that all lists are in the order of exact scores.
+    """
 
     ids: Ids
     slots: Slots | None
     owners: Ranks
+    counts: Ranks
     places: Ranks
+    settled: bool
 
 
 def _union(lists: list[Found]) -> _Union:
     """`np.unique` with its inverse, without the cost of its many choices."""
-    ids = np.concatenate([each.ids for each in lists])
-    order = ids.argsort()
-    ids = ids[order]
-    new = np.ones(len(ids), np.bool_)
+    every = np.concatenate([each.ids for each in lists])
+    order = every.argsort()
+    ids = every[order]
+    new = np.empty(len(ids), np.bool_)
+    new[:1] = True
     np.not_equal(ids[1:], ids[:-1], out=new[1:])
-    places = np.empty(len(ids), np.int64)
-    places[order] = new.cumsum() - 1
+    ids = ids[new]
     slots = [each.slots for each in lists if each.slots is not None]
-    known = np.concatenate(slots)[order][new] if len(slots) == len(lists) else None
-    owners = np.repeat(np.arange(len(lists)), [len(each.ids) for each in lists])
-    return _Union(ids[new], known, owners, places)
+    known = np.concatenate(slots)[order[new]] if len(slots) == len(lists) else None
+    owners, counts, start = np.zeros(len(every), np.int64), np.arange(1, len(every) + 1), 0
+    for number, each in enumerate(lists):
+        owners[start:] = number
+        counts[start:] = counts[: len(every) - start]
+        start += len(each.ids)
+    settled = all(each.settled for each in lists)
+    return _Union(ids, known, owners, counts, ids.searchsorted(every), settled)
 
 
 def _exact(store: StoreReader, lists: list[Ranking], union: _Union) -> Table:
@@ -271,20 +281,22 @@ def _ranks(union: _Union, scores: Table) -> RankTable:
     """Ranks by exact score among a leg's own chunks; the order of an approximate leg is forgotten."""
     ranks = np.zeros(scores.shape, np.int64)
     owners, places = union.owners, union.places
-    if not len(places):
-        return ranks
-    given = scores[owners, places]
-    falling = given[1:] < given[:-1]
-    falling |= owners[1:] != owners[:-1]
-    if not falling.all():  # places ascend as ids do
-        falling |= (given[1:] == given[:-1]) & (places[1:] > places[:-1])
-    if falling.all() and not np.isnan(given).any():  # as exact legs give them: a sort would change nothing
-        count = np.arange(1, len(places) + 1)
-        ranks[owners, places] = count - owners.searchsorted(owners)
+    if union.settled or _falling(scores[owners, places], union):  # a sort would change nothing
+        ranks[owners, places] = union.counts
         return ranks
     for number, row in enumerate(scores):
         ranks[number] = _sorted_ranks(places[owners == number], row, union.ids)
     return ranks
+
+
+def _falling(given: Values, union: _Union) -> bool:
+    """Whether scores fall in every list, and ids ascend where they do not; as exact legs give them."""
+    owners, places = union.owners, union.places
+    falling = given[1:] < given[:-1]
+    falling |= owners[1:] != owners[:-1]
+    if not falling.all():  # places ascend as ids do
+        falling |= (given[1:] == given[:-1]) & (places[1:] > places[:-1])
+    return bool(falling.all()) and not np.isnan(given).any()
 
 
 def _sorted_ranks(places: Ranks, scores: Values, ids: Ids) -> Ranks:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from dowse.filters import Filter
 from dowse.identity import number_id
@@ -10,8 +10,7 @@ from dowse.ports import StoreReader
 from dowse.query.slate import Fused, Hit, Slate
 
 
-@dataclass(frozen=True)
-class Hydrate:
+class Hydrate(msgspec.Struct, frozen=True):
     """Fetches the best `window` chunks. Ids that the store no longer has are counted, and the next best move
     up.
 
@@ -36,9 +35,10 @@ class Hydrate:
             wanted = slice(row, row + count - len(hits))
             batch = [number_id(each) for each in fused.ids[wanted].tolist()]
             chunks = self.store.get(batch, None if fused.slots is None else fused.slots[wanted])
+            values = fused.values[wanted].tolist()
             hits += [
-                Hit(chunks[each], float(fused.values[at]), at)
-                for at, each in enumerate(batch, start=row)
+                Hit(chunks[each], value, at)
+                for at, (each, value) in enumerate(zip(batch, values, strict=True), start=row)
                 if each in chunks
             ]
             row += len(batch)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
@@ -14,8 +13,7 @@ from dowse.text import Tokenizer
 from dowse.types import Leg
 
 
-@dataclass(frozen=True)
-class Prepare:
+class Prepare(msgspec.Struct, frozen=True):
     """Cuts the question and its variants into terms, once for both word legs."""
 
     tokenizer: Tokenizer
@@ -30,8 +28,7 @@ class Prepare:
         return tuple((leg, tuple(of_leg)) for leg, of_leg in self.tokenizer.query(text).items())
 
 
-@dataclass(frozen=True)
-class Dense:
+class Dense(msgspec.Struct, frozen=True):
     """The nearest chunks by cosine. The question is embedded here, so that this happens beside the words."""
 
     store: StoreReader
@@ -49,8 +46,7 @@ class Dense:
         return slate.changed(lists=(*slate.lists, *added))
 
 
-@dataclass(frozen=True)
-class Words:
+class Words(msgspec.Struct, frozen=True):
     """The best chunks by BM25 over one tokenizer's terms."""
 
     store: StoreReader

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 Kind = Literal["code", "phrase", "place", "file", "call", "dotted", "error", "snake", "camel"]
 
 
-@dataclass(frozen=True)
-class Mention:
+class Mention(msgspec.Struct, frozen=True):
     """Something that the question spells as code or in quotes."""
 
     kind: Kind
@@ -28,7 +28,7 @@ class Mention:
             bare = re.sub(r"\([^()]*\)$", "", bare)
         if self.kind == "phrase" and not _LONE_NAME.fullmatch(bare):
             return None
-        return bare if bare and not re.search(r"\s", bare) else None
+        return bare if bare and not _BLANK.search(bare) else None
 
 
 _EXTENSIONS = (
@@ -36,6 +36,7 @@ _EXTENSIONS = (
     "log|lua|md|mjs|php|pl|proto|ps1|py|pyi|r|rb|rs|rst|scala|scss|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|yaml|"
     "yml|zig"
 )
+_BLANK = re.compile(r"\s")
 _LONE_NAME = re.compile(r"[A-Za-z_$][\w$.]*")
 _DIGITS, _CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 # In this order; what one has taken the next no longer sees. The second is what a match has a character of: most

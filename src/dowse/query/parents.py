@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from dowse.filters import Filter, matches
 from dowse.ports import StoreReader
 from dowse.query.slate import Hit, Slate
@@ -50,8 +52,7 @@ class ReplaceByParent:
         return hit.changed(chunk=parent, child=child, scores=(*hit.scores, Score(self.name, hit.value, 0, why)))
 
 
-@dataclass(frozen=True)
-class AttachParents:
+class AttachParents(msgspec.Struct, frozen=True):
     """Section and document beside each hit that will be shown, outermost first (S1-10, R-35)."""
 
     store: StoreReader

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass, fields, replace
+from operator import itemgetter
 from threading import Thread
 
 import msgspec
@@ -31,6 +32,8 @@ from dowse.query.slate import Query, Ranking, Slate, Stage, StageTrace, Traced, 
 from dowse.query.validate import validated
 from dowse.text import Tokenizer
 from dowse.types import Degradation, QueryRequest, QueryResult, QueryType
+
+_NO_PARTS = Parts()
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ def prepared(
     those up to top_k are wanted before the others.
     """
     started_s = time.perf_counter()
-    parts = _without_caches(parts or Parts(), request)
+    parts = _without_caches(parts or _NO_PARTS, request)
     where = validated(request, parts.profiles)
     profile = named(request.profile, parts.profiles).adjusted(request)
     deadline = None if request.deadline_s is None else Deadline.after(request.deadline_s)
@@ -205,9 +208,8 @@ def build(
     about_documents = profile.metadata and slate.query_type is QueryType.METADATA
     later = tuple(assembly.later())
     hydrates = assembly.hydrate(slate.query, later, only_shown=only_shown and not about_documents, early=early)
-    documents = AnswerMetadata(reader, assembly.parts.documents, tokenizer)
     waves: tuple[Wave, ...] = (
-        ((Step(documents, optional=True),) if about_documents else ()),
+        ((Step(_about_documents(assembly), optional=True),) if about_documents else ()),
         (Step(Prepare(tokenizer)),),  # required: without terms the answer would be wrong, not degraded
         tuple(Step(leg, optional=True) for leg in legs),
         (Step(assembly.fuse(), optional=not request.strict, even_late=True),),
@@ -222,6 +224,10 @@ def build(
     if len(set(names)) < len(names):
         raise ValueError(f"stage names are not unique: {names}")
     return tuple(wave for wave in waves if wave)
+
+
+def _about_documents(assembly: Assembly) -> Stage:
+    return AnswerMetadata(assembly.reader, assembly.parts.documents, assembly.tokenizer)
 
 
 def run(waves: Sequence[Wave], slate: Slate, executor: Executor | None, deadline: Deadline | None) -> Traced:
@@ -321,13 +327,11 @@ def _join(slate: Slate, attempts: list[_Attempt]) -> Slate:
     return after.changed(degraded=(*after.degraded, *lost)) if lost else after
 
 
-_OTHERS = tuple(each.name for each in fields(Slate) if each.name != "lists")
+_others = itemgetter(*(each.name for each in fields(Slate) if each.name != "lists"))
 
 
 def _added_lists(slate: Slate, attempt: _Attempt) -> Sequence[Ranking]:
     after, known = attempt.after, len(slate.lists)
-    before, now = vars(slate), vars(after)
-    same = all(now[each] is before[each] for each in _OTHERS)
-    if after.lists[:known] != slate.lists or not same:
+    if after.lists[:known] != slate.lists or _others(vars(after)) != _others(vars(slate)):
         raise TypeError(f"stage {attempt.trace.stage!r} ran beside others and may only add lists")
     return after.lists[known:]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from dowse.query.mentions import Mention, find_mentions, without
 from dowse.query.questions import metadata_question
@@ -51,8 +53,7 @@ _CONCEPTUAL = re.compile(
 _WORD = re.compile(r"[^\W_]+")
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What the question wants and names."""
 
     query_type: QueryType

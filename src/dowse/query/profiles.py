@@ -98,7 +98,8 @@ class Profile:
 
     def adjusted(self, request: QueryRequest) -> Profile:
         """This profile with the request's own values in it. Doing it twice changes nothing."""
-        given: dict[str, Any] = {name: getattr(request, name) for name in SHARED if getattr(request, name) is not None}
+        asked = vars(request)
+        given: dict[str, Any] = {name: value for name in SHARED if (value := asked[name]) is not None}
         top_k = given.get("top_k", self.top_k)
         pool = max(POOL_FACTOR * top_k, POOL_MINIMUM, self.depth)
         given |= {
@@ -111,7 +112,8 @@ class Profile:
             "graph_options": _graph_options(request, self.graph_options),
         }
         # Most requests change nothing, and copying forty fields takes longer than finding that out.
-        changes = {name: value for name, value in given.items() if value != getattr(self, name)}
+        own = vars(self)
+        changes = {name: value for name, value in given.items() if value != own[name]}
         return replace(self, **changes) if changes else self
 
     def for_type(self, query_type: QueryType, request: QueryRequest) -> Profile:

@@ -19,6 +19,7 @@ class MetadataQuestion:
     kind: str = ""  # what the question calls the documents: "paper", "runbook"; "" when it does not say
 
 
+_WORD = re.compile(r"[a-z]+")
 LONGEST_CHARACTERS = 300  # chosen: a longer one asks for more than a field
 # No "result": a question about results is about what a document says.
 _KINDS = (
@@ -83,7 +84,7 @@ def metadata_question(text: str) -> MetadataQuestion | None:
     plain = " ".join(text.split()).strip(" ?!.")
     if len(plain) > LONGEST_CHARACTERS:
         return None
-    words = set(re.findall(r"[a-z]+", plain.lower().replace("co-a", "coa")))
+    words = set(_WORD.findall(plain.lower().replace("co-a", "coa")))
     if words.isdisjoint(_ANY_WORD):
         return None
     for asked, pattern in _PATTERNS:

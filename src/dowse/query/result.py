@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from math import floor
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from dowse.identity import id_number
@@ -30,8 +31,7 @@ _DEFAULTS: Mapping[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What the result has to know besides the slate."""
 
     request: QueryRequest

@@ -183,8 +183,9 @@ class Traced(msgspec.Struct, frozen=True, eq=False):
 
 
 class Stage(Protocol):
-    """One step of the path: a frozen dataclass with its collaborators as fields. It does not log, time or
-    catch.
+    """One step of the path: a frozen value with its collaborators as fields. It does not log, time or catch.
+
+    A struct where every query makes one, as `Hit`; else a dataclass.
     """
 
     @property

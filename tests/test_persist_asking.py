@@ -1,0 +1,99 @@
+"""A filter's few chunks: scored from what each says, or from their words turned around, to the same digits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from dowse.persist.asking import _OFTEN, Few, Question, counted, known
+from dowse.persist.bm25 import term_score
+from dowse.persist.forward import Asked, ForwardReader
+from dowse.persist.kernel import NUMPY, Kernel, Norm, open_kernel
+
+pytest.importorskip("numba", reason="the extra `fast` is not installed")
+ANY_KERNEL = pytest.mark.parametrize("kernel", [NUMPY, open_kernel("fast")], ids=["numpy", "fast"])
+CHUNK = st.dictionaries(st.integers(0, 30) | st.just(2**32 - 1), st.integers(1, 9), max_size=12)
+
+
+class Part:
+    """The files of a forward index, in memory."""
+
+    def __init__(self, chunks: list[dict[int, int]]) -> None:
+        entries = [sorted(chunk.items()) for chunk in chunks]
+        flat = [entry for chunk in entries for entry in chunk]
+        self._files: dict[str, NDArray[Any]] = {
+            "terms": np.array([term for term, _ in flat], np.uint32),
+            "counts": np.array([count for _, count in flat], np.uint16),
+            "ends": np.cumsum([len(chunk) for chunk in entries]).astype(np.int64),
+            "lengths": np.array([[7 * at, at] for at in range(len(chunks))], np.uint32).reshape(-1, 2),
+        }
+
+    def array(self, name: str, dtype: str, columns: int | None = None) -> NDArray[Any]:
+        return self._files[name]
+
+
+def forward_index(chunks: list[dict[int, int]], kernel: Kernel) -> ForwardReader:
+    return ForwardReader(Part(chunks), kernel)  # type: ignore[arg-type]  # all that it needs of one
+
+
+@ANY_KERNEL
+@settings(max_examples=60, deadline=None)
+@given(
+    chunks=st.lists(CHUNK, min_size=1, max_size=8),
+    terms=st.sets(st.integers(0, 31), min_size=1, max_size=6),
+    chosen=st.sets(st.integers(0, 7)),
+)
+def test_words_turned_around_score_as_they_did(
+    kernel: Kernel, chunks: list[dict[int, int]], terms: set[int], chosen: set[int]
+) -> None:
+    slots = np.array([slot for slot in sorted(chosen) if slot < len(chunks)], np.int64)
+    forward = forward_index(chunks, kernel)
+    few = Few(slots, forward, kernel)
+    asked = Asked(np.array(sorted(terms), np.uint32), np.array([1.0 + term for term in sorted(terms)]))
+    norm = Norm(forward.lengths.by_leg[0], 0.5, 2.0)
+    scores = [few.score("bm25_code", asked, norm).tolist() for _ in range(_OFTEN + 2)]
+    assert few._turned is not None
+    assert scores == [scores[0]] * len(scores)
+    exact = [
+        sum(term_score(1.0 + term, chunks[slot][term], 0.5 + 2 * 7 * slot) for term in terms if term in chunks[slot])
+        for slot in slots.tolist()
+    ]
+    assert scores[-1] == pytest.approx(exact)
+
+
+@ANY_KERNEL
+def test_turned_around_each_term_has_the_places_that_hold_it(kernel: Kernel) -> None:
+    run = forward_index([{5: 1}, {2: 3, 5: 4}, {}, {2: 6, 9: 7}], kernel).turned(np.array([1, 2, 3]))
+    assert (run.terms.tolist(), run.ends.tolist()) == ([2, 5, 9], [2, 3, 4])
+    assert (run.slots.tolist(), run.counts.tolist()) == ([0, 2, 0, 2], [3, 6, 4, 7])
+
+
+def test_a_filter_that_is_asked_seldom_turns_nothing() -> None:
+    forward = forward_index([{5: 1}], NUMPY)
+    few, asked = Few(np.array([0]), forward, NUMPY), Asked(np.array([5], np.uint32), np.ones(1))
+    for _ in range(_OFTEN):
+        few.score("bm25_nlp", asked, Norm(forward.lengths.by_leg[1], 1.0, 1.0))
+    assert few._turned is None
+
+
+def test_scores_of_few_chunks_are_known_for_any_of_them_and_for_no_other() -> None:
+    few = Few(np.array([2, 5, 9]), forward_index([{}] * 10, NUMPY), NUMPY)
+    nothing = Asked(np.empty(0, np.uint32), np.empty(0))
+    code, prose, later = (Question(nothing, [], 0.0) for _ in range(3))
+    code.few, prose.few = (few, np.array([0.2, 0.5, 0.9])), (few, np.array([2.0, 5.0, 9.0]))
+    found = known({"bm25_code": code, "bm25_nlp": prose}, np.array([9, 2]))
+    assert {leg: scores.tolist() for leg, scores in found.items()} == {"bm25_code": [0.9, 0.2], "bm25_nlp": [9.0, 2.0]}
+    assert known({"bm25_code": code}, np.array([9, 3])) == {}
+    assert known({"bm25_code": code}, np.array([10])) == {}
+    assert known({"bm25_code": later}, np.array([9])) == {}
+
+
+@given(st.lists(st.sampled_from("abcd")))
+def test_terms_are_counted_in_the_order_they_are_first_said(terms: list[str]) -> None:
+    assert list(counted(terms).items()) == list(Counter(terms).items())
