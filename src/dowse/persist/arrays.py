@@ -32,6 +32,7 @@ from dowse.persist.state import FORMAT, STATE, FileState, PartState, StateFile, 
 
 BLOCK_BYTES = 1 << 20  # chosen: a verification names the damaged megabyte
 _LEAST_ROOM = 1 << 16  # for a file to grow before it is mapped anew; chosen
+_FEW_BYTES = 1 << 14  # chosen
 SYNCED = "synced.json"
 
 
@@ -75,7 +76,7 @@ class _Growing:
         self.handle = handle
         return handle
 
-    def append(self, data: memoryview) -> None:
+    def append(self, data: bytes | memoryview) -> None:
         handle = self.handle if self.handle >= 0 else self.open()
         end = self.size + len(data)
         if end > self.room:
@@ -100,6 +101,11 @@ class _Growing:
         if self.handle >= 0:
             os.close(self.handle)
             self.handle = -1
+
+
+def _bytes(values: NDArray[Any]) -> bytes | memoryview:
+    """A few are copied, in less time than it takes to make a view of them."""
+    return values.tobytes() if values.nbytes <= _FEW_BYTES else np.ascontiguousarray(values).data.cast("B")
 
 
 class PartWriter:
@@ -127,7 +133,7 @@ class PartWriter:
         if not values.size:
             return
         try:
-            self._file(name).append(np.ascontiguousarray(values).data.cast("B"))
+            self._file(name).append(_bytes(values))
         except OSError:
             with storing(self.folder, name):  # entered only now: an update appends to thirty files
                 raise

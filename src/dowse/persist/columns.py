@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -35,6 +36,7 @@ _COLUMN = "column-"
 _KEPT_VALUES = 20_000  # values that are remembered from one writer to the next, some 3 MB; chosen
 
 
+@lru_cache(256)
 def _file(field: str) -> str:
     """A column's file; the user's own keys are spelled out in hexadecimal, since they may hold anything."""
     own = field.startswith(META)

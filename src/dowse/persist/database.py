@@ -89,17 +89,17 @@ class Database:
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """All or nothing; durable when it ends."""
         connection = self.read
-        with _errors(self._path):
+        try:
             if not getattr(self._local, "writes", False):
                 # With hashes for ids a transaction touches pages everywhere: these two make writing a fifth faster.
                 connection.execute(f"PRAGMA cache_size = -{_WRITE_CACHE_KB}")
                 connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
                 self._local.writes = True
             connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException:
+            with _errors(self._path):
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise

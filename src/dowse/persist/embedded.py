@@ -37,6 +37,7 @@ class EmbeddedStore:
     def __init__(self, folder: Path, *, read_only: bool = False, create: bool = True, kernel: Kernel = NUMPY) -> None:
         self.folder = folder
         self._derived = folder / DERIVED
+        self._lock_file = folder / LOCK
         self._read_only = read_only
         self._kernel = kernel
         self._shelf = Shelf()
@@ -76,7 +77,7 @@ class EmbeddedStore:
             raise BadRequestError(f"{self.folder} was opened read-only; open it without read_only to write")
         from dowse.persist.writer import EmbeddedWriter  # a search does not write
 
-        lock = WriterLock(self.folder / LOCK, wait_s)
+        lock = WriterLock(self._lock_file, wait_s)
         try:
             return EmbeddedWriter(self._derived, self.database, lock, self.reader, self._shelf)
         except BaseException:

@@ -66,10 +66,11 @@ class Embeddings:
     def get(self, model: Model, content_hashes: Sequence[str]) -> dict[str, Vector]:
         found: dict[str, Vector] = {}
         for part in batches(sorted(set(content_hashes)), _IN_LIMIT):
-            marks = ",".join("?" * len(part))
+            wanted = ",".join(["(?)"] * len(part))  # two thirds of the time of IN, which makes a table of its own
             rows = self._database.query(
-                f"SELECT content_hash, vector FROM embeddings WHERE model = ? AND content_hash IN ({marks})",
-                [model.number, *(bytes.fromhex(each) for each in part)],
+                f"WITH wanted(hash) AS (VALUES {wanted}) SELECT content_hash, vector"
+                " FROM wanted CROSS JOIN embeddings ON model = ? AND content_hash = hash",
+                [*(bytes.fromhex(each) for each in part), model.number],
             )
             found.update((row[0].hex(), np.frombuffer(row[1], "<f4")) for row in rows)
         return found

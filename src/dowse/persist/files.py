@@ -59,7 +59,7 @@ def read_file(folder: Path, name: str) -> bytes:
         return file.read()
 
 
-def write_at(handle: int, data: memoryview, at: int) -> None:
+def write_at(handle: int, data: bytes | memoryview, at: int) -> None:
     """All of it, however many calls that takes."""
     while written := os.pwrite(handle, data, at):
         if written == len(data):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import msgspec
@@ -49,7 +49,7 @@ class Generation:
         return self.folder / "rows"
 
     def vectors(self, model: int) -> Path:
-        return self.folder / f"vectors-{model}"
+        return _vectors(self.folder, model)
 
     def serve(self) -> None:
         """Make this the generation that readers take."""
@@ -72,6 +72,12 @@ class Generation:
         if self.model is not None:
             paths.append(self.vectors(self.model) / STATE)
         return tuple(map(str, paths))
+
+
+@lru_cache(8)
+def _vectors(folder: Path, model: int) -> Path:
+    """Asked for many times in every update."""
+    return folder / f"vectors-{model}"
 
 
 def current(derived: Path) -> Generation | None:

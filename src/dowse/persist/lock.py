@@ -17,8 +17,11 @@ class WriterLock:
     """Held from construction to `close`."""
 
     def __init__(self, path: Path, wait_s: float = 0.0) -> None:
-        with storing(path):
+        try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError:
+            with storing(path):
+                raise
         give_up = time.monotonic() + wait_s
         while not self._try():
             if time.monotonic() >= give_up:
@@ -35,11 +38,11 @@ class WriterLock:
         """Who holds it, for those who wait. Written over the last holder's, so that a full disk has room for it."""
         name = f"{os.getpid()}\n".encode()
         try:
-            with storing(path):
-                os.ftruncate(self._file, os.pwrite(self._file, name, 0))
+            os.ftruncate(self._file, os.pwrite(self._file, name, 0))
         except BaseException:
             self.close()
-            raise
+            with storing(path):
+                raise
 
     def _try(self) -> bool:
         try:

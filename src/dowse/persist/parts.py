@@ -78,7 +78,7 @@ class Parts:
 
     def still(self, place: Generation) -> bool:
         """Whether they are those of this generation, and no one has published in them since."""
-        return self._place.folder == place.folder and all(part.still() for part in self._all())
+        return self._place.number == place.number and all(part.still() for part in self._all())
 
     def rest(self) -> None:
         """Until the next writer, not much memory is held."""

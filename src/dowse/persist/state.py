@@ -90,18 +90,15 @@ class StateFile:
     def write(self, state: PartState, *, sync: bool) -> Mark:
         """It counts from here on. The mark of the file."""
         line = state_line(state)
-        with storing(self._folder, STATE):
-            if self._handle is None and self.mark is not None:
-                self._handle = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
-            end = self.mark[2] if self.mark is not None else 0
-            if self._handle is None or end > _MOST_LINES * len(line):
-                self.close()
-                replace_file(self._folder / STATE, line, sync=sync)
-            else:
-                self._append(self._handle, line, end)
-                if sync:
-                    os.fsync(self._handle)
-                    sync_folder(self._folder)
+        if self.mark is None or self.mark[2] > _MOST_LINES * len(line):
+            self.close()
+            replace_file(self._folder / STATE, line, sync=sync)
+        else:
+            try:
+                self._append(line, self.mark[2], sync)
+            except OSError:
+                with storing(self._folder, STATE):
+                    raise
         found = self.mark = _need_mark(self._path)
         return found
 
@@ -110,13 +107,17 @@ class StateFile:
             os.close(self._handle)
             self._handle = None
 
-    @staticmethod
-    def _append(handle: int, line: bytes, end: int) -> None:
+    def _append(self, line: bytes, end: int, sync: bool) -> None:
+        if self._handle is None:
+            self._handle = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            write_at(handle, memoryview(line), end)
+            write_at(self._handle, line, end)
         except OSError:  # a full disk: half a line would hide those before it
-            os.ftruncate(handle, end)
+            os.ftruncate(self._handle, end)
             raise
+        if sync:
+            os.fsync(self._handle)
+            sync_folder(self._folder)
 
 
 def _need_mark(path: str) -> Mark:

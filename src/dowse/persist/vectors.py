@@ -113,7 +113,9 @@ def packed(vectors: Matrix) -> Packed:
     scales = np.abs(vectors).max(axis=1).astype("<f4") / np.float32(COARSE_STEPS)
     steps = vectors / scales[:, None]
     coarse = np.rint(steps)
-    return Packed(coarse.astype(np.int8), np.rint((steps - coarse) * FINE_STEPS).astype(np.int8), scales)
+    steps -= coarse
+    steps *= FINE_STEPS
+    return Packed(coarse.astype(np.int8), np.rint(steps, out=steps).astype(np.int8), scales)
 
 
 def rounding_error(vector: Vector) -> float:
