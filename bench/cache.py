@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import platformdirs
+from dowse.config import user_folder
 
 VARIABLE = "DOWSE_BENCH_CACHE"  # another place for it; some 10 GB at a million chunks
 
@@ -13,7 +13,7 @@ VARIABLE = "DOWSE_BENCH_CACHE"  # another place for it; some 10 GB at a million 
 def folder(*parts: str) -> Path:
     """A folder in the cache, made if need be."""
     chosen = os.environ.get(VARIABLE)
-    found = (Path(chosen) if chosen else platformdirs.user_cache_path("dowse") / "bench").joinpath(*parts)
+    found = (Path(chosen) if chosen else user_folder("cache") / "bench").joinpath(*parts)
     found.mkdir(parents=True, exist_ok=True)
     return found
 

@@ -42,7 +42,6 @@ VENDORS = {
         *("rich", "starlette", "uvicorn", "uvloop"),
     },
     "text": {"Stemmer"},
-    "config": {"platformdirs"},
     "ports": {"numpy"},
     "tracing": {"opentelemetry"},
 }

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,9 +13,11 @@ from dowse.config import (
     SETTINGS,
     Config,
     as_texts,
+    default_models_folder,
     find_index,
     new_index,
     project_file,
+    user_folder,
     write_setting,
 )
 from dowse.errors import BadRequestError
@@ -110,6 +113,26 @@ def test_a_file_that_is_not_utf8_is_named(project: Path, env: dict[str, str]) ->
     (project / "dowse.toml").write_bytes(b"top_k = 3 # \xff")
     with pytest.raises(BadRequestError, match="not valid UTF-8 at byte 12"):
         Config.load(project, env)
+
+
+@pytest.mark.parametrize(
+    ("system", "cache", "config"),
+    [
+        ("linux", ".cache/dowse", ".config/dowse"),
+        ("darwin", "Library/Caches/dowse", "Library/Application Support/dowse"),
+    ],
+)
+def test_a_users_files_are_where_the_system_has_them(
+    system: str, cache: str, config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", " ")  # says nothing
+    assert (user_folder("cache"), user_folder("config")) == (tmp_path / cache, tmp_path / config)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    assert user_folder("cache") == tmp_path / "elsewhere" / "dowse"
+    assert default_models_folder() == tmp_path / "elsewhere" / "dowse" / "models"
 
 
 def test_a_user_file_that_is_named_but_missing_is_an_error(project: Path) -> None:

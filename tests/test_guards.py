@@ -47,7 +47,6 @@ NOT_FOR_HELP = (
     "msgspec",
     "onnxruntime",
     "tokenizers",
-    "platformdirs",
     "sqlite3",
     "Stemmer",
 )

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from contracts.embedder import MeaningContract
+from dowse.config import default_models_folder
 from dowse.models import fetch, open_embedder
 from dowse.models.embed_onnx import OnnxEmbedder
 from dowse.models.registry import ENTRIES, get
@@ -25,9 +26,7 @@ NAMES = [entry.name for entry in ENTRIES]
 
 
 def models_folder() -> Path:
-    import platformdirs
-
-    return Path(os.environ.get("DOWSE_MODELS") or platformdirs.user_cache_path("dowse") / "models")
+    return Path(os.environ.get("DOWSE_MODELS") or default_models_folder())
 
 
 @cache

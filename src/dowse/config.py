@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,10 +55,20 @@ SETTINGS = (
 )
 
 
-def default_models_folder() -> Path:
-    import platformdirs
+def user_folder(kind: Literal["cache", "config"]) -> Path:
+    """Where the system has a program's files of this kind: as XDG says, or as Apple does.
 
-    return platformdirs.user_cache_path("dowse") / "models"
+    platformdirs knows it, too, takes 9 ms of every cold search to import, and .4 MB.
+    """
+    if chosen := os.environ.get(f"XDG_{kind.upper()}_HOME", "").strip():
+        return Path(chosen).expanduser() / "dowse"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / {"cache": "Caches", "config": "Application Support"}[kind] / "dowse"
+    return Path.home() / f".{kind}" / "dowse"
+
+
+def default_models_folder() -> Path:
+    return user_folder("cache") / "models"
 
 
 @dataclass(frozen=True)
@@ -108,9 +119,7 @@ def user_file(env: Mapping[str, str]) -> Path:
     """The user's config.toml, whether it exists or not."""
     if named := env.get(USER_FILE_VARIABLE):
         return Path(named).expanduser()
-    import platformdirs
-
-    return platformdirs.user_config_path("dowse") / "config.toml"
+    return user_folder("config") / "config.toml"
 
 
 def project_file(start: Path) -> Path | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -56,7 +56,7 @@ class ColumnWriter:
     def __init__(self, part: PartWriter, database: Database) -> None:
         self._part = part
         self._database = database
-        self._codes: dict[str, dict[str, int]] = {}  # what was asked for so far
+        self._codes: dict[str, dict[Any, int]] = {}  # by field and value, what was asked for so far
         self._last: dict[str, int] = {}  # the highest code of a field
 
     def rest(self) -> None:
@@ -65,35 +65,34 @@ class ColumnWriter:
             self._codes.clear()
 
     def append(self, chunks: Sequence[Chunk], rows_before: int) -> None:
-        columns = _columns(chunks)
-        texts = {field: own for field, column in columns.items() if (own := _texts(column))}
-        codes = self._encode({field: list(own.values()) for field, own in texts.items()})
-        for field, own in texts.items():  # each value is looked at once, however many chunks have it
-            code_of = {value: codes[field][text] for value, text in own.items()} | {None: _ABSENT}
+        columns = {field: column for field, column in _columns(chunks).items() if column.count(None) < len(column)}
+        new = [each for field, column in columns.items() for each in self._learn(field, column)]
+        if new:
+            with self._database.transaction() as connection:
+                connection.executemany("INSERT INTO dictionary VALUES (?, ?, ?)", new)
+        for field, column in columns.items():
+            code_of = self._codes[field]
             self._part.pad(_file(field), rows_before * 4)
-            self._part.append(_file(field), np.array([code_of[value] for value in columns[field]], "<u4"))
+            self._part.append(_file(field), np.array([code_of[value] for value in column], "<u4"))
         for field in NUMBER_FIELDS:
             numbers_of = [field_value(chunk, field) for chunk in chunks]
             self._part.append(_file(field), np.array([np.nan if v is None else v for v in numbers_of], "<f8"))
 
-    def _encode(self, values: dict[str, list[str]]) -> dict[str, dict[str, int]]:
-        """Codes for all values, the new ones committed."""
-        new: list[tuple[str, str, int]] = []
-        for field, wanted in values.items():
-            known = self._codes.setdefault(field, {})
-            unseen = [value for value in dict.fromkeys(wanted) if value not in known]
-            # Only these are asked for: the paths of a hundred thousand files, for one that changed, would be too many.
-            for part in batches(unseen):
-                sql = f"SELECT value, code FROM dictionary WHERE field = ? AND value IN ({marks(part)})"
-                known.update(self._database.query(sql, [field, *part]))
-            for value in unseen:
-                if value not in known:
-                    known[value] = self._next_code(field)
-                    new.append((field, value, known[value]))
-        if new:
-            with self._database.transaction() as connection:
-                connection.executemany("INSERT INTO dictionary VALUES (?, ?, ?)", new)
-        return self._codes
+    def _learn(self, field: str, column: Sequence[Any]) -> list[tuple[str, str, int]]:
+        """Remember the codes of a column's values; those that the dictionary does not have yet."""
+        known = self._codes.setdefault(field, {None: _ABSENT})
+        unseen = {value: str(value) for value in column if value not in known}
+        if not unseen:
+            return []
+        stored: dict[str, int] = {}
+        # Only these are asked for: the paths of a hundred thousand files, for one that changed, would be too many.
+        for part in batches(list(unseen.values())):
+            sql = f"SELECT value, code FROM dictionary WHERE field = ? AND value IN ({marks(part)})"
+            stored.update(self._database.query(sql, [field, *part]))
+        new = [(field, text, self._next_code(field)) for text in dict.fromkeys(unseen.values()) if text not in stored]
+        stored.update((text, code) for _, text, code in new)
+        known.update((value, stored[text]) for value, text in unseen.items())
+        return new
 
     def _next_code(self, field: str) -> int:
         if field not in self._last:
@@ -114,11 +113,6 @@ def _columns(chunks: Sequence[Chunk]) -> dict[str, Sequence[Any]]:
     for key in sorted({key for each in own for key in each}):
         columns[META + key] = [each.get(key) for each in own]
     return columns
-
-
-def _texts(column: Iterable[Any]) -> dict[Any, str]:
-    """The distinct values of a column, each as text, in the order they come."""
-    return {value: str(value) for value in dict.fromkeys(column) if value is not None}
 
 
 class ColumnReader:
