@@ -211,7 +211,7 @@ def _updating(run: Run) -> None:
     """20 chunks until searchable, on copies of the indexes, engines in turn."""
     if run.chunks >= LARGE:
         return
-    rounds = 4 if run.quick else 8
+    rounds = 6 if run.quick else 16
     spent: dict[str, list[float]] = {}
     ending: list[float] = []  # Dowse's writer syncs what is derived from the truth when it ends
     syncing: list[float] = []  # LanceDB's files, which it does not sync

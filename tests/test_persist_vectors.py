@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dowse.persist import vectors as persist_vectors
 from dowse.persist.arrays import PartReader, PartWriter
+from dowse.persist.kernel import NUMPY, Kernel, open_kernel
 from dowse.persist.vectors import EXACT_ROWS, VectorReader, VectorWriter, rounding_error, sign_codes, survivors
 from dowse.ports import Matrix, Vector
 
@@ -152,6 +154,51 @@ def test_the_mean_is_taken_anew_when_there_are_eight_times_the_rows(tmp_path: Pa
     assert list(PartReader(tmp_path).damaged()) == []
 
 
+@pytest.mark.parametrize("kernel", [NUMPY, open_kernel("fast")], ids=["numpy", "fast"])
+def test_the_last_rows_are_found_before_they_are_coded(tmp_path: Path, kernel: Kernel) -> None:
+    late = 130
+    vectors = clustered(2 * EXACT_ROWS + late, CODED, seed=6)
+    stored(tmp_path, vectors[:-late])
+    part = PartWriter(tmp_path)
+    writer = VectorWriter(part, CODED)
+    for row in range(len(vectors) - late, len(vectors)):
+        writer.append(np.array([row]), vectors[row : row + 1])
+        writer.publish(1)
+        if row < len(vectors) - 2:
+            writer.settle()  # they are too few for it
+    assert len(_codes(tmp_path, 1)) == 2 * EXACT_ROWS
+    waiting = VectorReader(PartReader(tmp_path), CODED, kernel)
+    writer.settle()
+    writer.settle()  # there is nothing left to do
+    assert len(PartReader(tmp_path).state.files) == len(part.state.files)
+    settled = VectorReader(PartReader(tmp_path), CODED, kernel)
+    kept = settled.get(np.arange(len(vectors)))
+    np.testing.assert_array_equal(_codes(tmp_path, 1), sign_codes(kept, _mean(tmp_path)))
+    odd = np.arange(1, len(vectors), 2)  # more than need no codes
+    for row in range(len(vectors) - late, len(vectors)):
+        assert waiting.search(vectors[row], 1, None)[0].tolist() == [row]
+        assert settled.search(vectors[row], 1, None)[0].tolist() == [row]
+        found = waiting.search(vectors[row], K, odd)[0].tolist()
+        assert (row in found) == (row % 2 == 1)
+        assert set(found) <= set(odd.tolist())
+    part.close()
+
+
+def test_many_rows_are_coded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(persist_vectors, "_UNCODED_ROWS", 7)
+    vectors = clustered(EXACT_ROWS + 30, CODED, seed=7)
+    stored(tmp_path, vectors[:EXACT_ROWS])
+    coded = []
+    part = PartWriter(tmp_path)
+    writer = VectorWriter(part, CODED)
+    for row in range(EXACT_ROWS, len(vectors), 3):
+        writer.append(np.arange(row, row + 3), vectors[row : row + 3])
+        writer.publish(1)
+        coded.append(len(_codes(tmp_path, 1)) - EXACT_ROWS)
+    assert coded == [0, 0, 9, 9, 9, 18, 18, 18, 27, 27]
+    part.close()
+
+
 def test_a_writer_that_comes_later_codes_around_the_same_mean(tmp_path: Path) -> None:
     vectors = clustered(2 * EXACT_ROWS, CODED, seed=5)
     stored(tmp_path, vectors[:EXACT_ROWS])
@@ -160,10 +207,9 @@ def test_a_writer_that_comes_later_codes_around_the_same_mean(tmp_path: Path) ->
     writer.append(np.arange(EXACT_ROWS, 2 * EXACT_ROWS), vectors[EXACT_ROWS:])
     writer.publish(2)
     part.close()
-    first, later = np.split(_codes(tmp_path, 1), 2)
-    kept = VectorReader(PartReader(tmp_path), CODED).get(np.arange(EXACT_ROWS))
-    np.testing.assert_array_equal(first, sign_codes(kept, _mean(tmp_path)))  # coded again, from what is kept
-    np.testing.assert_array_equal(later, sign_codes(vectors[EXACT_ROWS:], _mean(tmp_path)))
+    kept = VectorReader(PartReader(tmp_path), CODED).get(np.arange(len(vectors)))
+    np.testing.assert_array_equal(_codes(tmp_path, 1), sign_codes(kept, _mean(tmp_path)))
+    np.testing.assert_allclose(_mean(tmp_path), vectors[:EXACT_ROWS].mean(axis=0), atol=1e-6)
 
 
 def test_codes_have_one_bit_a_dimension_padded_to_words() -> None:

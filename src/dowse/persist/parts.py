@@ -66,6 +66,8 @@ class Parts:
         """What readers find in many pieces, they find in few from now on."""
         if self._inverted.settle():
             self.rows.publish(self._count, self.rows.state.seq)
+        for each in self._vectors.values():
+            each.settle()
 
     def sync(self) -> None:
         self.rows.sync()

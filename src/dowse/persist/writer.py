@@ -203,8 +203,11 @@ class EmbeddedWriter:
         try:
             self.publish()
             parts = self._open()
+            for model in self._embeddings.models():
+                if self._vectors_folder(model):
+                    parts.vectors(model)  # what a crashed writer left is settled and synced, too
             parts.settle()
-            self._sync(parts)
+            parts.sync()
             self._database.purge(parts.rows.state.seq, tombstones=False)
             self._shelf.leave(parts)
             self._parts = None
@@ -241,13 +244,6 @@ class EmbeddedWriter:
         if self._parts is not None:
             self._parts.close()
             self._parts = None
-
-    def _sync(self, parts: Parts) -> None:
-        """All derived parts are on the disk from here on, as the truth is from its commits on."""
-        for model in self._embeddings.models():
-            if self._vectors_folder(model):
-                parts.vectors(model)  # what a crashed writer left is synced, too
-        parts.sync()
 
     def _append_rows(
         self, parts: Parts, seq: int, latest: list[tuple[int, Row]] | None = None
@@ -349,6 +345,7 @@ class EmbeddedWriter:
                 slots = np.array([slot for slot, _ in found], np.int64)
                 writer.append(slots, np.stack([vector for _, vector in found]))
         writer.publish(seq)
+        writer.settle()
         part.sync()
         part.close()
 
