@@ -33,7 +33,7 @@ def embedded_text(chunk: Chunk) -> str:
 
 def searchable_text(chunk: Chunk) -> str:
     """What both word legs index: prefix, path words and text."""
-    return "\n".join(part for part in (chunk.context_prefix, chunk.file_path, chunk.text) if part)
+    return "\n".join(filter(None, (chunk.context_prefix, chunk.file_path, chunk.text)))
 
 
 def id_number(chunk_id: ChunkId) -> int:

@@ -56,8 +56,10 @@ def bearers(document: Document) -> dict[tuple[str, str], ChunkId]:
 
 def _names(chunk: Chunk, stem: str) -> list[tuple[str, str]]:
     """The chunk's own, without its file's."""
-    spelled = {chunk.symbol_name, chunk.qualified_name, *(each.qualified_name for each in chunk.defines)}
-    names = [(SYMBOL, each) for name in spelled if name for each in symbol_names(name)]
+    names: list[tuple[str, str]] = []
+    if chunk.symbol_name or chunk.qualified_name or chunk.defines:  # prose has none
+        spelled = {chunk.symbol_name, chunk.qualified_name, *(each.qualified_name for each in chunk.defines)}
+        names += [(SYMBOL, each) for name in spelled if name for each in symbol_names(name)]
     if chunk.thread_id:
         names.append((THREAD, thread_name(chunk)))
     if chunk.level == "chunk":

@@ -53,7 +53,8 @@ class Embeddings:
         self._models = None
 
     def put(self, model: Model, content_hashes: Sequence[str], vectors: Matrix) -> None:
-        blobs = [row.tobytes() for row in vectors.astype("<f4", copy=False)]
+        data, size = vectors.astype("<f4", copy=False).tobytes(), 4 * model.dimension
+        blobs = [data[start : start + size] for start in range(0, len(data), size)]
         with self._database.transaction() as connection:
             connection.executemany(
                 "INSERT OR IGNORE INTO embeddings (model, content_hash, crc, vector) VALUES (?, ?, ?, ?)",
