@@ -89,7 +89,7 @@ def _answer(engine: Engine, text: str) -> QueryResult:
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_a_query_needs_few_statements(engine: Engine, text: str) -> None:
     seen: list[str] = []
-    connections = engine._store.database._all
+    connections = engine._store.database.connections.all
     for connection in connections:
         connection.set_trace_callback(seen.append)
     try:
@@ -104,7 +104,7 @@ def test_a_query_needs_few_statements(engine: Engine, text: str) -> None:
 def test_statements_do_not_grow_with_the_hits(engine: Engine) -> None:
     def statements(top_k: int) -> int:
         seen: list[str] = []
-        connection = engine._store.database.read
+        connection = engine._store.database.connections.own
         connection.set_trace_callback(seen.append)
         found = answer(
             QueryRequest(QUESTIONS[0], top_k=top_k), engine._store.reader(), None, Tokenizer(), dense_note="not asked"
@@ -161,7 +161,7 @@ def test_an_update_needs_few_statements(tmp_path: Path) -> None:
 
     def update(number: int) -> list[str]:
         seen: list[str] = []
-        store.database.read.set_trace_callback(seen.append)
+        store.database.connections.own.set_trace_callback(seen.append)
         writer = store.writer()
         writer.put([document(f"{each}.py", f"version{number} of {each}") for each in range(4)])
         writer.publish()
@@ -169,7 +169,7 @@ def test_an_update_needs_few_statements(tmp_path: Path) -> None:
         waiting = [each.content_hash for each in writer.pending(10)]
         writer.put_vectors(waiting, vectors(waiting, 8))
         assert len(store.reader().search_words("bm25_code", [f"version{number}"], 10, ()).ids) == 4
-        store.database.read.set_trace_callback(None)
+        store.database.connections.own.set_trace_callback(None)
         writer.close()
         return seen
 

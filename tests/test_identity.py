@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -34,7 +35,8 @@ def test_a_lone_surrogate_has_a_hash_too() -> None:
 def test_ids_are_16_hexadecimal_digits_and_never_change() -> None:
     """Written down once: an index from last year must fit the Dowse of this year."""
     assert document_id("docs", "a/b.md") == text_hash("docs\0a/b.md")[:16]
-    assert chunk_id("docs/a.md", "chunk", "text", 2) == text_hash("docs/a.md\0chunk\0" + "2" + "\0text")[:16]
+    own = text_hash("docs/a.md\0chunk\0" + "2" + "\0text")
+    assert chunk_id("docs/a.md", "chunk", "text", 2) == text_hash("docs/a.md")[:4] + own[:12]
     assert (len(document_id("s", "p")), len(chunk_id("u", "chunk", "t"))) == (16, 16)
 
 
@@ -49,6 +51,12 @@ def test_ids_are_16_hexadecimal_digits_and_never_change() -> None:
 )
 def test_a_chunk_id_depends_on_source_level_text_and_occurrence(other: str) -> None:
     assert other != chunk_id("docs/a", "chunk", "text", 0)
+
+
+def test_the_chunks_of_a_document_are_neighbours_among_all_ids() -> None:
+    ids = sorted((chunk_id(f"docs/{name}.md", "chunk", f"text {n}"), name) for name in "abcdef" for n in range(20))
+    changes = sum(one[1] != two[1] for one, two in pairwise(ids))
+    assert changes == 5
 
 
 def test_source_and_path_do_not_run_into_each_other() -> None:

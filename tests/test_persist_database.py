@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,7 +76,7 @@ def test_what_another_process_wrote_in_between_is_read(database: Database, path:
 
 def test_documents_are_counted_on_from_a_known_count(database: Database, path: Path) -> None:
     asked: list[str] = []
-    database.read.set_trace_callback(asked.append)
+    database.connections.own.set_trace_callback(asked.append)
     known, since = 0, 0
 
     def count() -> int:
@@ -134,7 +136,7 @@ def test_a_chunk_is_written_once_with_its_connections(database: Database) -> Non
     one, two, three = (chunk.id for chunk in given.chunks)
     tied = type(given)(**{**vars(given), "edges": (Edge(one, two, "calls"), Edge(one, three, "part_of"))})
     seen: list[str] = []
-    database.read.set_trace_callback(seen.append)
+    database.connections.own.set_trace_callback(seen.append)
     database.put([tied])
     assert [each for each in seen if each.startswith("UPDATE chunks")] == []
     counts = {each: chunk.connection_count for each, chunk in database.chunks([one, two, three], 0).items()}
@@ -151,3 +153,37 @@ def test_a_chunk_comes_out_of_its_body_as_it_went_in() -> None:
         assert found == chunk
         assert list(vars(found).items()) == list(vars(chunk).items())
         assert decoded(body, 7) == replace(chunk, connection_count=7)
+
+
+# --- the write-ahead log ----------------------------------------------------------------------------
+
+
+def test_the_log_has_room_ahead_of_what_is_committed(database: Database, path: Path) -> None:
+    log = path.with_name("dowse.db-wal")
+    database.put([document("a.md", "one")])
+    database.put([document("b.md", "two")])
+    size = log.stat().st_size
+    for number in range(5):
+        database.put([document(f"{number}.md", "text " * 100)])
+    assert log.stat().st_size == size
+    database.put(
+        [document("large.md", *(f"text {each} " * 2000 for each in range(100)))]
+    )  # more than there is room for
+    outgrown = log.stat().st_size
+    database.put([document("c.md", "three")])
+    assert size < outgrown < log.stat().st_size
+
+
+def test_a_log_that_ends_in_zeros_is_read_to_the_last_commit(database: Database, path: Path, tmp_path: Path) -> None:
+    for number in range(4):
+        database.put([document(f"{number}.md", f"text {number}")])
+    log = path.with_name("dowse.db-wal")
+    assert log.read_bytes().endswith(bytes(1 << 16))
+    (tmp_path / "copy").mkdir()
+    for each in (path, log):  # as a killed process leaves them
+        shutil.copy(each, tmp_path / "copy" / each.name)
+    with closing(Database(tmp_path / "copy" / "dowse.db")) as copy:
+        assert [each.path for each in copy.documents()] == ["0.md", "1.md", "2.md", "3.md"]
+        assert copy.query("PRAGMA integrity_check") == [("ok",)]
+        copy.put([document("4.md", "text 4")])
+        assert len(list(copy.documents())) == 5

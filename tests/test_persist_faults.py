@@ -19,7 +19,7 @@ from dowse.persist import arrays, inverted
 from dowse.persist.arrays import Maps, PartReader, PartWriter
 from dowse.persist.embedded import EmbeddedStore
 from dowse.persist.generation import Generation
-from dowse.persist.manifest import SCHEMA_VERSION
+from dowse.persist.manifest import OLDEST_VERSION, SCHEMA_VERSION
 from dowse.persist.verify import verify
 from dowse.reports import Check
 from dowse.types import Edge, Source
@@ -305,7 +305,7 @@ def test_a_database_that_is_none_is_named(index: Path, harm: str, read_only: boo
     ("version", "advice"),
     [
         (SCHEMA_VERSION + 1, "install a newer Dowse"),
-        (SCHEMA_VERSION - 1, "index its sources again"),
+        (OLDEST_VERSION - 1, "index its sources again"),
         ("x", "not a Dowse index"),
     ],
 )

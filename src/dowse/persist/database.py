@@ -2,116 +2,56 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import threading
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from datetime import UTC, datetime
 from importlib.resources import files
+from itertools import count
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import msgspec
 
-from dowse.errors import CorruptIndexError, StorageError, UnavailableError
 from dowse.persist import links, services
 from dowse.persist.bodies import decoded, encoded
+from dowse.persist.connections import Connections, sqlite_errors
 from dowse.persist.files import storing, sync_folder
 from dowse.persist.latest import Latest, Row
 from dowse.persist.manifest import SCHEMA_VERSION, check_version
 from dowse.persist.sqlite_rows import batches, distinct, id_row, marks, row_id
+from dowse.persist.upgrade import upgradable, upgrade
 from dowse.types import Chunk, ChunkId, Document, DocumentInfo, Edge, Source
 
-_BUSY_S = 30.0
-_MAPPED_BYTES = 1 << 29  # at a million chunks 2 GB are .9 GB of RSS, and 256 MB cost a question some .1 ms
-_READ_CACHE_KB, _WRITE_CACHE_KB = 1024, 32768  # chosen: what a search looks at, and what one transaction changes
-_CHECKPOINT_PAGES = 16000  # chosen: some transactions, which touch many pages twice; 4000 cost 1 % more CPU of indexing
 _encode = msgspec.json.Encoder().encode
 _decode_meta = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
 
 
 class Database:
-    """One connection to write with, and one per thread to read with."""
+    """The tables of an index."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self._path = path
-        self._read_only = read_only
-        self._local = threading.local()
-        self._all: list[sqlite3.Connection] = []
+        self.connections = Connections(path, read_only=read_only)
         self._latest = Latest()
-        with _errors(self._path):
-            found = self.read.execute("SELECT value FROM meta WHERE key = 'schema_version'").fetchone()
-        check_version(found and found[0], path.parent)
-
-    # --- connections --------------------------------------------------------------------------------
-
-    @property
-    def read(self) -> sqlite3.Connection:
-        """This thread's connection."""
-        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if found is None:
-            found = self._local.connection = self._connect()
-        return found
-
-    def _connect(self) -> sqlite3.Connection:
-        mode = "ro" if self._read_only else "rw"
-        with _errors(self._path):
-            connection = self._open(mode)
-            try:
-                connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-            except sqlite3.OperationalError:
-                connection.close()
-                if os.access(self._path.parent, os.W_OK):
-                    raise
-                # A write-ahead log on a medium that cannot be written to: what is checkpointed is readable. Only
-                # there: an immutable connection never sees what another process writes.
-                connection = self._open("ro&immutable=1")
-            connection.execute("PRAGMA synchronous = FULL")
-            # Readers look at the file's own pages: a copy a thread would grow with every question.
-            connection.execute(f"PRAGMA mmap_size = {_MAPPED_BYTES}")
-            connection.execute(f"PRAGMA cache_size = -{_READ_CACHE_KB}")
-        self._all.append(connection)
-        return connection
-
-    def _open(self, mode: str) -> sqlite3.Connection:
-        uri = f"{self._path.absolute().as_uri()}?mode={mode}"
-        return sqlite3.connect(uri, uri=True, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
-
-    def close(self) -> None:
-        for connection in self._all:
-            connection.close()
-        self._all.clear()
-
-    @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing; durable when it ends."""
-        connection = self.read
-        try:
-            if not getattr(self._local, "writes", False):
-                # With hashes for ids a transaction touches pages everywhere: these two make writing a fifth faster.
-                connection.execute(f"PRAGMA cache_size = -{_WRITE_CACHE_KB}")
-                connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
-                self._local.writes = True
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-            connection.execute("COMMIT")
-        except BaseException:
-            with _errors(self._path):
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
-
-    # --- small facts --------------------------------------------------------------------------------
+        version = self.fact("schema_version")
+        if not read_only and upgradable(version):
+            with self.transaction() as connection:
+                upgrade(connection)
+        else:
+            check_version(version, path.parent)
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        try:
-            return self.read.execute(sql, parameters).fetchall()
-        except sqlite3.DatabaseError:
-            with _errors(self._path):  # entered only now: it costs as much as a small statement
-                raise
+        return self.connections.query(sql, parameters)
+
+    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+        """All or nothing; durable when it ends."""
+        return self.connections.transaction()
+
+    def close(self) -> None:
+        self.connections.close()
+
+    # --- small facts --------------------------------------------------------------------------------
 
     def seq(self) -> int:
         """The number of the last change to what is searchable."""
@@ -147,12 +87,12 @@ class Database:
             seq = _next_seq(connection)
             for group in distinct(documents):
                 stored = links.document_numbers(connection, group)
-                was = defaultdict(links.Before, links.before(connection, stored.values()))
+                was = links.before(connection, stored.values())
                 if stored:
                     _end(connection, list(stored.values()), seq)
                     rows, ended = [], True  # those that were written before may be among the ended
                 gained += len(group) - len(stored)
-                rows += _insert(connection, [(each, was[stored.get(each.id, 0)]) for each in group.values()], now)
+                rows += _insert(connection, list(group.values()), stored, was, now)
         self._latest = self._latest.with_more(seq, gained, rows, ended=ended)
         return seq
 
@@ -278,7 +218,7 @@ def create_database(path: Path) -> None:
     """All tables at once, in a file that gets its name when it is whole. The caller holds the writer's lock."""
     script = files("dowse.persist").joinpath("schema.sql").read_text("utf-8")
     temporary = path.with_name(path.name + ".new")
-    with _errors(path), storing(path):
+    with sqlite_errors(path), storing(path):
         for leftover in path.parent.glob(temporary.name + "*"):
             leftover.unlink()
         with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
@@ -290,43 +230,34 @@ def create_database(path: Path) -> None:
         sync_folder(path.parent)
 
 
-@contextmanager
-def _errors(path: Path) -> Iterator[None]:
-    """The border to SQLite."""
-    try:
-        yield
-    except sqlite3.OperationalError as err:
-        text = str(err)
-        if "full" in text or "disk I/O" in text:
-            raise StorageError(f"cannot write {path}: {text}; free some space and run the command again") from err
-        if "readonly" in text:
-            raise StorageError(f"cannot write {path}: {text}") from err
-        if "locked" in text or "busy" in text:
-            raise UnavailableError(f"{path} is locked by another program; try again") from err
-        if "no such table" in text or "unable to open" in text:
-            raise CorruptIndexError(f"{path}: {text}; is this a Dowse index?") from err
-        raise
-    except sqlite3.DatabaseError as err:
-        if isinstance(err, sqlite3.IntegrityError | sqlite3.ProgrammingError):
-            raise
-        raise CorruptIndexError(f"{path} is damaged ({err}); restore it from a backup or index again") from err
-
-
 # --- rows ↔ values ----------------------------------------------------------------------------------
 
 _INFO = "id, source, path, title, content_hash, chunk_count, size_bytes, modified_ns, indexed_at, meta"
+# Of a document that is stored already. Its id stays, which is made of source and path, and so do the indexes over them.
+_CHANGING = ", ".join(f"{each} = excluded.{each}" for each in _INFO.split(", ")[3:])
 
 
 def _next_seq(connection: sqlite3.Connection) -> int:
     """The number of the change that is being made to what is searchable."""
-    connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'seq'")
-    return int(connection.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0])
+    return int(connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value").fetchone()[0])
 
 
-def _insert(connection: sqlite3.Connection, documents: Sequence[tuple[Document, links.Before]], now: str) -> list[Row]:
-    """Write documents, each with what it was before. Their searchable rows, in order of key."""
+def _insert(
+    connection: sqlite3.Connection,
+    documents: Sequence[Document],
+    stored: Mapping[str, int],
+    was: Mapping[int, links.Before],
+    now: str,
+) -> list[Row]:
+    """Write documents, those that are stored under the numbers that they have, with what each was before. Their
+    searchable rows, in order of key.
+    """
     last = dict(connection.execute("SELECT name, seq FROM sqlite_sequence WHERE name IN ('chunks', 'documents')"))
-    numbered = [(number, *each) for number, each in enumerate(documents, last.get("documents", 0) + 1)]
+    unused = count(last.get("documents", 0) + 1)
+    numbers = (stored[each.id] if each.id in stored else next(unused) for each in documents)
+    numbered = [
+        (number, each, was.get(number, links.Before())) for number, each in zip(numbers, documents, strict=True)
+    ]
     _insert_documents(connection, numbered, now)
     told = links.tell(connection, numbered)
     counts = links.counted(connection, {chunk for each in told for chunk in each.counted_anew})
@@ -356,7 +287,8 @@ def _insert_documents(
     connection: sqlite3.Connection, documents: Sequence[tuple[int, Document, links.Before]], now: str
 ) -> None:
     connection.executemany(
-        f"INSERT INTO documents (number, {_INFO}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO documents (number, {_INFO}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        f" ON CONFLICT (number) DO UPDATE SET {_CHANGING}",
         [
             (number, each.id, each.source, each.path, each.title, each.content_hash,
              [chunk.level for chunk in each.chunks].count("chunk"), each.size_bytes, each.modified_ns, now,
@@ -370,13 +302,15 @@ def _remove(connection: sqlite3.Connection, document_ids: Collection[str], seq: 
     numbers = list(links.document_numbers(connection, document_ids).values())
     told = [links.Told(was) for was in links.before(connection, numbers).values()]
     _end(connection, numbers, seq)
+    for part in batches(numbers):
+        connection.execute(f"DELETE FROM documents WHERE number IN ({marks(part)})", part)
     links.settle(connection, told)
     links.recount(connection, links.counted(connection, {chunk for each in told for chunk in each.counted_anew}))
     return len(numbers)
 
 
 def _end(connection: sqlite3.Connection, numbers: Sequence[int], seq: int) -> None:
-    """Take documents out: their chunks die, their edges go."""
+    """Empty documents: their chunks die, their edges go."""
     for part in batches(numbers):
         own = f"document IN ({marks(part)})"
         connection.execute(
@@ -386,7 +320,6 @@ def _end(connection: sqlite3.Connection, numbers: Sequence[int], seq: int) -> No
         connection.execute(f"UPDATE chunks SET died = ? WHERE {own} AND died IS NULL", [seq, *part])
         links.forget(connection, part)
         services.forget_facts(connection, part)
-        connection.execute(f"DELETE FROM documents WHERE number IN ({marks(part)})", part)
 
 
 def _info(row: Sequence[Any]) -> DocumentInfo:

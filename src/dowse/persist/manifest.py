@@ -6,7 +6,8 @@ from pathlib import Path
 
 from dowse.errors import SchemaVersionError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
+OLDEST_VERSION = 2  # that is brought up to date by the first who may write
 DATABASE = "dowse.db"
 LOCK = "write.lock"
 DERIVED = "derived"
@@ -18,6 +19,10 @@ def check_version(found: str | None, where: Path) -> None:
         return
     if found is None or not found.isdigit():
         raise SchemaVersionError(f"{where} is not a Dowse index; give another place with --index")
-    older = int(found) < SCHEMA_VERSION
-    advice = "index its sources again into a new folder" if older else "install a newer Dowse"
+    if int(found) > SCHEMA_VERSION:
+        advice = "install a newer Dowse"
+    elif int(found) >= OLDEST_VERSION:
+        advice = "run `dowse index` to bring it up to date"
+    else:
+        advice = "index its sources again into a new folder"
     raise SchemaVersionError(f"{where} has schema {found}, this Dowse has {SCHEMA_VERSION}; {advice}")

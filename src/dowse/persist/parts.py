@@ -13,7 +13,7 @@ from dowse.identity import id_number, searchable_text
 from dowse.persist.arrays import PartWriter
 from dowse.persist.columns import ColumnWriter
 from dowse.persist.database import Database
-from dowse.persist.embeddings import Model
+from dowse.persist.embeddings import Model, Recent
 from dowse.persist.files import Mark
 from dowse.persist.forward import ForwardWriter, Runs
 from dowse.persist.generation import Generation
@@ -99,6 +99,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.runs = Runs()
+        self.recent = Recent()
         self._parts: Parts | None = None  # those that were taken last
         self._left = False  # whether they are here
 

@@ -109,7 +109,15 @@ CREATE TABLE embeddings (
     crc          INTEGER NOT NULL,
     vector       BLOB NOT NULL                       -- float32, little endian
 );
-CREATE UNIQUE INDEX embeddings_by_hash ON embeddings (model, content_hash);
+
+-- Where the vector of a content is. The last vectors, up to 2,048, are not in it yet: hashes are spread evenly, and
+-- each alone would change a page. meta has the number up to which it goes, as "embedded".
+CREATE TABLE embedded (
+    model        INTEGER NOT NULL,
+    content_hash BLOB NOT NULL,
+    number       INTEGER NOT NULL,
+    PRIMARY KEY (model, content_hash)
+) WITHOUT ROWID;
 
 -- What people said of hits. The target is a chunk's id; its uri tells where it was, should the chunk change.
 CREATE TABLE judgments (

@@ -85,6 +85,11 @@ def _embeddings(database: Database) -> Check:
     while rows := database.query(sql, [last]):
         problems += [f"vector {number} does not match its checksum" for number, crc, data in rows if crc32(data) != crc]
         last, count = rows[-1][0], count + len(rows)
+    astray = database.query(
+        "SELECT count(*) FROM embedded k LEFT JOIN embeddings e"
+        " ON e.number = k.number AND e.model = k.model AND e.content_hash = k.content_hash WHERE e.number IS NULL"
+    )[0][0]
+    problems += [f"{astray} hashes lead to no vector of theirs"] if astray else []
     return _result("embeddings", problems, f"{count} vectors match their checksums", "dowse reembed")
 
 

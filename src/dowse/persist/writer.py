@@ -41,7 +41,7 @@ class EmbeddedWriter:
     ) -> None:
         self._derived = derived
         self._database = database
-        self._embeddings = Embeddings(database)
+        self._embeddings = Embeddings(database, shelf.recent)
         self._lock = lock
         self._reader = reader
         self._shelf = shelf
