@@ -63,6 +63,19 @@ class LinksContract:
         assert self.bearers(store, "symbol", "old", "kept") == []
         assert len(self.bearers(store, "symbol", "new")) == 1
 
+    def test_a_name_that_stays_goes_over_to_the_chunk_that_bears_it_now(
+        self, store: Store, writer: StoreWriter
+    ) -> None:
+        writer.put([named("a.py", "first", "moved"), named("b.py", "moved")])
+        again = named("a.py", "moved", "second")
+        writer.put([again])
+        writer.publish()
+        elsewhere = named("b.py", "moved").chunks[0].id
+        own = {each.symbol_name: each.id for each in again.chunks}
+        assert sorted(self.bearers(store, "symbol", "moved")) == sorted((("moved", elsewhere), ("moved", own["moved"])))
+        assert self.bearers(store, "file", "a.py") == [("a.py", own["moved"])]  # it was the first's
+        assert self.bearers(store, "symbol", "second") == [("second", own["second"])]
+
     def test_only_names_that_came_or_went_are_renamed(self, writer: StoreWriter) -> None:
         writer.put([named("a.py", "one", "two")])
         assert list(writer.renamed()) == [("file", "a.py"), ("module", "a"), ("symbol", "one"), ("symbol", "two")]

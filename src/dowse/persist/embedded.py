@@ -109,9 +109,9 @@ class EmbeddedStore:
         return found
 
     def _take(self, place: Generation, stamp: Stamp | None = None) -> tuple[Snapshot, Stamp]:
-        """`stamp` is the place's, where it was just looked at."""
+        """`stamp` is the place's, where it was just looked at, and its CURRENT is known to mean this place."""
         for left in reversed(range(_RETRIES)):
-            stamp = stamp or place.stamp()
+            looked_at, stamp = stamp is not None, stamp or place.stamp()
             try:
                 maps = Maps(self._maps)
                 states = States(*map(self._shelf.published, stamp[1:]))
@@ -120,9 +120,8 @@ class EmbeddedStore:
                 )
                 maps.forget()
                 self._maps = maps
-                newer = self._place()
                 # A compaction forgets tombstones once its generation serves: without them the dead would rise.
-                if newer.number == place.number:
+                if (looked_at and place.still_serves(stamp)) or (newer := self._place()).number == place.number:
                     return snapshot, stamp
                 place, stamp = newer, None
             except (CorruptIndexError, FileNotFoundError):

@@ -65,6 +65,10 @@ class Generation:
         """Changes whenever something is published; a few microseconds."""
         return tuple(map(mark, self._marked))
 
+    def still_serves(self, stamp: Stamp) -> bool:
+        """Whether CURRENT is the one that it was at that stamp; without reading it."""
+        return stamp[0] is not None and mark(self._marked[0]) == stamp[0]
+
     @cached_property
     def _marked(self) -> tuple[str, ...]:
         """Made once: every question asks for the stamp, and pathlib keeps the parts of every path that is made."""

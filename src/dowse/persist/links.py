@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,7 +31,7 @@ EdgeRow = tuple[int, int, str, int, float, str, str]  # and weight, description,
 class Before(NamedTuple):
     """What a document was for others, before it changed."""
 
-    names: frozenset[tuple[str, str]] = frozenset()
+    names: Mapping[tuple[str, str], tuple[int, int]] = {}  # by kind and name, its row and the chunk that bears it
     chunks: frozenset[int] = frozenset()
     ties: frozenset[int] = frozenset()  # ends of its edges
 
@@ -39,7 +40,7 @@ class Told(NamedTuple):
     """What a document is for others, once it is written."""
 
     was: Before
-    names: Collection[tuple[str, str]] = ()
+    names: AbstractSet[tuple[str, str]] = frozenset()
     chunks: frozenset[int] = frozenset()
     ties: frozenset[int] = frozenset()
 
@@ -51,49 +52,60 @@ class Told(NamedTuple):
 
 def before(connection: sqlite3.Connection, numbers: Collection[int]) -> dict[int, Before]:
     """By number of the document."""
-    names: dict[int, list[tuple[str, str]]] = {number: [] for number in numbers}
+    names: dict[int, dict[tuple[str, str], tuple[int, int]]] = {number: {} for number in numbers}
     chunks: dict[int, list[int]] = {number: [] for number in numbers}
     edges: dict[int, list[EdgeKey]] = {number: [] for number in numbers}
     for part in batches(list(numbers)):
         own = f"document IN ({marks(part)})"
-        for kind, name, number in connection.execute(f"SELECT kind, name, document FROM names WHERE {own}", part):
-            names[number].append((kind, name))
+        sql = f"SELECT document, kind, name, rowid, chunk FROM names WHERE {own}"
+        for number, kind, name, row, chunk in connection.execute(sql, part):
+            names[number][kind, name] = (row, chunk)
         for chunk, number in connection.execute(f"SELECT id, document FROM chunks WHERE {own} AND died IS NULL", part):
             chunks[number].append(chunk)
         for edge in connection.execute(f"SELECT source, target, relation, document FROM edges WHERE {own}", part):
             edges[edge[3]].append(edge)
-    return {each: Before(frozenset(names[each]), frozenset(chunks[each]), _ends(edges[each])) for each in numbers}
+    return {each: Before(names[each], frozenset(chunks[each]), _ends(edges[each])) for each in numbers}
 
 
 def forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
-    """Take out what documents told of themselves and of others."""
-    for table in ("edges", "names", "linked"):
+    """Take out what documents told of others."""
+    for table in ("edges", "linked"):
         connection.execute(f"DELETE FROM {table} WHERE document IN ({marks(numbers)})", numbers)
 
 
 def tell(connection: sqlite3.Connection, documents: Sequence[tuple[int, Document, Before]]) -> list[Told]:
-    """Write the names of documents and their readers' edges."""
+    """Write the names of documents and their readers' edges. A name that stays gets another bearer where it stands."""
     told: list[Told] = []
     names: list[tuple[str, str, int, int]] = []
+    kept: list[tuple[int, int]] = []
     edges: list[EdgeRow] = []
     for number, document, was in documents:
         found = bearers(document)
-        names += [(*key, id_row(found[key]), number) for key in sorted(found)]
+        names += [(*key, id_row(found[key]), number) for key in sorted(found.keys() - was.names.keys())]
+        kept += [
+            (bearer, row)
+            for key, (row, chunk) in was.names.items()
+            if key in found and (bearer := id_row(found[key])) != chunk
+        ]
         own = _edge_rows(document.edges, number, "")
         edges += own
         chunks = frozenset(id_row(chunk.id) for chunk in document.chunks)
         told.append(Told(was, found.keys(), chunks, _ends(own)))
     connection.executemany("INSERT INTO names VALUES (?, ?, ?, ?)", names)
+    connection.executemany("UPDATE names SET chunk = ? WHERE rowid = ?", kept)
     _insert_edges(connection, edges)
     return told
 
 
 def settle(connection: sqlite3.Connection, told: Sequence[Told]) -> None:
-    """After the change: who spoke of chunks that are gone is to be linked anew, and so is who may speak of new names.
+    """After the change: names that are gone go; who spoke of chunks that are gone is to be linked anew, and so is who
+    may speak of new names.
 
     Chunks that stayed keep the edges of others into them, for their ids are the same.
     """
-    renamed = {name for each in told for name in each.was.names.symmetric_difference(each.names)}
+    gone = [(row,) for each in told for key, (row, _) in each.was.names.items() if key not in each.names]
+    connection.executemany("DELETE FROM names WHERE rowid = ?", gone)
+    renamed = {name for each in told for name in each.was.names.keys() ^ each.names}
     connection.executemany("INSERT OR IGNORE INTO renamed VALUES (?, ?)", sorted(renamed))
     lost = sorted(chunk for each in told for chunk in each.was.chunks - each.chunks)
     for part in batches(lost):
