@@ -10,9 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dowse import persist
 from dowse.errors import BadRequestError
 from dowse.persist.bm25 import term_score
-from dowse.persist.kernel import NUMPY, ChunkTerms, Kernel, Norm, Packed, Run, Wanted, open_kernel
+from dowse.persist.kernel import NUMPY, ChunkTerms, Kernel, Norm, Packed, Run, Tally, Wanted, open_kernel
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 FAST = open_kernel("fast")
@@ -64,11 +65,27 @@ def test_dots_are_those_of_the_rows_asked_for(kernel: Kernel) -> None:
     kept = Packed(coarse, fine, read_only(rng.random(40).astype(np.float32)))  # type: ignore[arg-type]
     vector = rng.normal(size=100).astype(np.float32)
     rows = np.array([3, 39, 0, *range(5, 25)])
-    halves = coarse.astype(np.float64), fine.astype(np.float64) / 254
-    rough, exact = (each * kept.scales[:, None].astype(np.float64) for each in (halves[0], halves[0] + halves[1]))
-    np.testing.assert_allclose(kernel.coarse_dots(rows, kept, vector), (rough @ vector)[rows], rtol=1e-4, atol=1e-3)
+    exact = (coarse + fine.astype(np.float64) / 254) * kept.scales[:, None].astype(np.float64)
     np.testing.assert_allclose(kernel.dots(rows, kept, vector), (exact @ vector)[rows], rtol=1e-4, atol=1e-3)
     np.testing.assert_allclose(kernel.unpacked(rows, kept), exact[rows], rtol=1e-5, atol=1e-5)
+
+
+@ANY_KERNEL
+@pytest.mark.parametrize("k", [1, 10, 100, 300])
+@pytest.mark.parametrize("alike", [False, True], ids=["apart", "nearly alike"])
+def test_the_nearest_rows_are_those_of_all_products(kernel: Kernel, k: int, alike: bool) -> None:
+    """Where rows are nearly alike, the coarse half has all of them in another order, and must not decide."""
+    rng = np.random.default_rng(6)
+    coarse, fine = (rng.integers(-127, 128, (900, 64)).astype(np.int8) for _ in range(2))
+    if alike:
+        coarse[:] = coarse[0] + rng.integers(0, 2, coarse.shape).astype(np.int8)
+    kept = Packed(*map(read_only, (coarse, fine, rng.uniform(0.5, 1, 900).astype(np.float32))))  # type: ignore[arg-type]
+    vector, rows = rng.normal(size=64).astype(np.float32), np.flatnonzero(rng.random(900) < 0.9)
+    exact = kernel.dots(rows, kept, vector)
+    places, found = kernel.nearest(rows, kept, vector, k)
+    np.testing.assert_array_equal(found, exact[places])
+    assert np.isin(np.argsort(-exact)[:k], places).all()
+    assert len(set(places.tolist())) == len(places)
 
 
 @ANY_KERNEL
@@ -76,8 +93,8 @@ def test_all_that_equal_the_last_are_found_however_many_they_are(kernel: Kernel)
     count = 5000
     run = Run(np.array([1], np.uint32), np.array([count]), np.arange(count, dtype=np.uint32), np.ones(count, np.uint16))
     norm, mask = Norm(np.ones(count, np.uint32), 1.0, 0.5), np.ones(count, np.bool_)
-    spans = (*kernel.find(run, np.array([1], np.uint32)), np.array([2.0]))
-    slots, scores = kernel.best(run, spans, norm, mask, 10)
+    spans = (run, *kernel.find(run, np.array([1], np.uint32)))
+    slots, scores = kernel.best([spans], np.array([2.0]), norm, mask, 10, Tally())
     assert sorted(slots.tolist()) == list(range(count))
     np.testing.assert_allclose(scores, 2.0 / (1 + 1.5))
 
@@ -89,8 +106,8 @@ def test_the_best_of_many_are_found_whether_they_come_first_or_last(kernel: Kern
     for said in (counts, np.sort(counts), np.sort(counts)[::-1]):
         run = Run(np.array([1], np.uint32), np.array([count]), np.arange(count, dtype=np.uint32), said.copy())
         norm, mask = Norm(np.ones(count, np.uint32), 1.0, 0.5), np.ones(count, np.bool_)
-        spans = (*kernel.find(run, np.array([1], np.uint32)), np.array([2.0]))
-        slots, _ = kernel.best(run, spans, norm, mask, 10)
+        spans = (run, *kernel.find(run, np.array([1], np.uint32)))
+        slots, _ = kernel.best([spans], np.array([2.0]), norm, mask, 10, Tally())
         assert sorted(said[slots].tolist()) == list(range(count - 9, count + 1))
 
 
@@ -165,8 +182,9 @@ def test_the_best_are_those_of_a_sort_with_all_that_equal_the_last(
     assert [run.slots[start:end].tolist() for start, end in zip(starts, ends, strict=True)] == [
         [slot for slot, chunk in enumerate(chunks) if term in chunk] for term in terms
     ]
+    tally = Tally()
     for _ in range(2):  # the second time on what the first one left behind
-        slots, scores = kernel.best(run, (starts, ends, weights), norm, mask, k)
+        slots, scores = kernel.best([(run, starts, ends)], weights, norm, mask, k, tally)
         exact = {
             slot: score
             for slot, chunk in enumerate(chunks)
@@ -175,6 +193,18 @@ def test_the_best_are_those_of_a_sort_with_all_that_equal_the_last(
         least = sorted(exact.values())[-k:][:1]
         wanted = {slot: score for slot, score in exact.items() if score >= least[0] - 1e-12}
         assert dict(zip(slots.tolist(), scores.tolist(), strict=True)) == pytest.approx(wanted)
+        passing = np.flatnonzero(mask)
+        assert tally.sums[passing].tolist() == pytest.approx([exact.get(slot, 0.0) for slot in passing.tolist()])
+
+
+@ANY_KERNEL
+def test_a_tally_has_nothing_of_the_question_before(kernel: Kernel) -> None:
+    run, norm, tally = run_of([{1: 2}, {2: 1}, {1: 1, 2: 5}]), Norm(np.ones(3, np.uint32), 1.0, 0.5), Tally()
+    mask, weight = np.ones(3, np.bool_), np.ones(1)
+    for term, holding in ((1, [0, 2]), (2, [1, 2]), (1, [0, 2])):
+        kernel.best([(run, *kernel.find(run, np.array([term], np.uint32)))], weight, norm, mask, 5, tally)
+        assert np.flatnonzero(tally.sums[:3]).tolist() == holding
+        tally.add(np.array([0]), np.array([9.0]))  # as the chunks that no run covers yet
 
 
 @ANY_KERNEL
@@ -204,6 +234,8 @@ def test_an_unknown_kernel_is_refused_with_the_choices() -> None:
 
 def test_without_numba_the_fast_kernel_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    monkeypatch.delitem(sys.modules, "dowse.persist.kernel_fast", raising=False)
+    for name in ("kernel_fast", "compiled", "compiled_vectors", "compiled_words"):
+        monkeypatch.delitem(sys.modules, f"dowse.persist.{name}", raising=False)
+        monkeypatch.delattr(persist, name, raising=False)
     with pytest.raises(BadRequestError, match=r"pip install 'dowse\[fast\]'"):
         open_kernel("fast")

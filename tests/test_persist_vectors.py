@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dowse.persist import vectors as persist_vectors
 from dowse.persist.arrays import PartReader, PartWriter
 from dowse.persist.kernel import NUMPY, Kernel, open_kernel
-from dowse.persist.vectors import EXACT_ROWS, VectorReader, VectorWriter, rounding_error, sign_codes, survivors
+from dowse.persist.vectors import EXACT_ROWS, Layers, VectorReader, VectorWriter, rounding_error, sign_codes, survivors
 from dowse.ports import Matrix, Vector
 
 ROWS = 30_000
@@ -39,6 +39,15 @@ def stored(folder: Path, vectors: Matrix, batch: int = 10_000) -> VectorReader:
         writer.publish(1)
     part.close()
     return VectorReader(PartReader(folder), vectors.shape[1])
+
+
+def best(
+    reader: VectorReader, query: Vector, k: int, allowed: NDArray[np.int64] | None, beside: Layers | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """A search gives at least these."""
+    rows, cosines = reader.search(query, k, allowed, beside)
+    order = np.argsort(-cosines, kind="stable")[:k]
+    return rows[order], cosines[order]
 
 
 def exact(vectors: Matrix, query: Vector, k: int, allowed: NDArray[np.int64]) -> list[int]:
@@ -71,7 +80,7 @@ def test_recall_is_above_99_percent_at_any_selectivity(collection: tuple[Matrix,
     rows = np.arange(ROWS) if allowed is None else allowed
     found = 0
     for query in vectors[ROWS:]:
-        own, cosines = reader.search(query, K, allowed)
+        own, cosines = best(reader, query, K, allowed)
         assert len(set(own.tolist())) == min(K, len(rows))
         assert (np.diff(cosines) <= 0).all()
         np.testing.assert_allclose(cosines, vectors[own] @ query, atol=2e-5)
@@ -84,7 +93,7 @@ def test_recall_is_above_99_percent_at_any_selectivity(collection: tuple[Matrix,
 def test_there_are_always_as_many_as_match(collection: tuple[Matrix, VectorReader], k: int, matching: int) -> None:
     vectors, reader = collection
     allowed = np.random.default_rng(2).choice(ROWS, matching, replace=False)
-    rows, _ = reader.search(vectors[ROWS], k, np.sort(allowed))
+    rows, _ = best(reader, vectors[ROWS], k, np.sort(allowed))
     assert len(rows) == min(k, matching)
     assert np.isin(rows, allowed).all()
 
@@ -92,7 +101,7 @@ def test_there_are_always_as_many_as_match(collection: tuple[Matrix, VectorReade
 def test_a_copy_of_a_row_is_found_first(collection: tuple[Matrix, VectorReader]) -> None:
     vectors, reader = collection
     for row in range(0, ROWS, ROWS // 20):
-        assert reader.search(vectors[row], 1, None)[0].tolist() == [row]
+        assert best(reader, vectors[row], 1, None)[0].tolist() == [row]
 
 
 def test_scores_that_a_search_left_behind_are_those_of_the_rows(collection: tuple[Matrix, VectorReader]) -> None:
@@ -108,14 +117,20 @@ def test_scores_that_a_search_left_behind_are_those_of_the_rows(collection: tupl
     assert reader.score(query, few).tolist() == plain[id(query)][0].tolist()
 
 
-def test_vectors_side_by_side_are_searched_to_the_same_digits(collection: tuple[Matrix, VectorReader]) -> None:
-    vectors, reader = collection
-    allowed = np.arange(5, 900, 3)
-    beside = reader.beside(allowed)
-    for k in (10, 200):  # of many for few, a choice is made first
-        plain = reader.search(vectors[3], k, allowed)
-        for found, wanted in zip(reader.search(vectors[3], k, allowed, beside), plain, strict=True):
-            assert found.tolist() == wanted.tolist()
+@pytest.mark.parametrize("kernel", [NUMPY, open_kernel("fast")], ids=["numpy", "fast"])
+@pytest.mark.parametrize("step", [3, 40], ids=["by codes", "one and all"])
+def test_vectors_side_by_side_are_searched_to_the_same_digits(tmp_path: Path, kernel: Kernel, step: int) -> None:
+    vectors = clustered(4 * EXACT_ROWS + 100, CODED, seed=8)
+    stored(tmp_path, vectors, batch=4 * EXACT_ROWS)  # the last hundred wait for their codes
+    reader = VectorReader(PartReader(tmp_path), CODED, kernel)
+    allowed = np.arange(5, len(vectors), step)
+    codes = reader.codes_beside(allowed)
+    assert len(codes.signs[0]) == np.searchsorted(allowed, 4 * EXACT_ROWS)
+    for k in (10, 100):
+        plain = best(reader, vectors[3], k, allowed)
+        for beside in (codes, Layers(codes.signs, reader.beside(allowed))):
+            for found, wanted in zip(best(reader, vectors[3], k, allowed, beside), plain, strict=True):
+                assert found.tolist() == wanted.tolist()
 
 
 def test_survivors_are_those_that_were_measured() -> None:
@@ -129,7 +144,7 @@ def test_rows_are_coded_from_the_first_thousands_on(tmp_path: Path) -> None:
     vectors = clustered(EXACT_ROWS, CODED, seed=3)
     few = stored(tmp_path / "few", vectors[: EXACT_ROWS - 1])
     many = stored(tmp_path / "many", vectors)
-    assert few.search(vectors[0], 1, None)[0].tolist() == many.search(vectors[0], 1, None)[0].tolist() == [0]
+    assert best(few, vectors[0], 1, None)[0].tolist() == best(many, vectors[0], 1, None)[0].tolist() == [0]
     assert (_codes(tmp_path / "few", 1).size, len(_codes(tmp_path / "many", 1))) == (0, EXACT_ROWS)
 
 
@@ -176,9 +191,9 @@ def test_the_last_rows_are_found_before_they_are_coded(tmp_path: Path, kernel: K
     np.testing.assert_array_equal(_codes(tmp_path, 1), sign_codes(kept, _mean(tmp_path)))
     odd = np.arange(1, len(vectors), 2)  # more than need no codes
     for row in range(len(vectors) - late, len(vectors)):
-        assert waiting.search(vectors[row], 1, None)[0].tolist() == [row]
-        assert settled.search(vectors[row], 1, None)[0].tolist() == [row]
-        found = waiting.search(vectors[row], K, odd)[0].tolist()
+        assert best(waiting, vectors[row], 1, None)[0].tolist() == [row]
+        assert best(settled, vectors[row], 1, None)[0].tolist() == [row]
+        found = best(waiting, vectors[row], K, odd)[0].tolist()
         assert (row in found) == (row % 2 == 1)
         assert set(found) <= set(odd.tolist())
     part.close()
@@ -238,7 +253,7 @@ def test_few_rows_are_searched_exactly(
 ) -> None:
     vectors = clustered(rows + 1, dimension, seed)
     reader = stored(tmp_path_factory.mktemp("few"), vectors[:rows], batch=rows // 2 + 1)
-    own, cosines = reader.search(vectors[rows], k, None)
+    own, cosines = best(reader, vectors[rows], k, None)
     wanted = np.sort(vectors[:rows].astype(np.float64) @ vectors[rows])[::-1][:k]
     assert len(set(own.tolist())) == min(k, rows)
     np.testing.assert_allclose(cosines, wanted, atol=4e-5)

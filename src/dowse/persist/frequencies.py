@@ -8,9 +8,7 @@ import numpy as np
 
 from dowse.persist.forward import ForwardReader, Hashes, Slots, TermCounts
 from dowse.persist.inverted import InvertedReader
-from dowse.persist.kernel import Kernel, Run
-
-Spans = list[tuple[Run, Slots, Slots]]  # runs, and where the entries of each term begin and end in them
+from dowse.persist.kernel import Kernel, Spans
 
 
 class Frequencies:
@@ -31,7 +29,7 @@ class Frequencies:
         self._kernel = kernel
         self._gathered: tuple[int, Hashes] = before._known() if before else (0, np.empty(0, np.uint32))
 
-    def of(self, hashes: Hashes) -> tuple[Slots, Spans]:
+    def of(self, hashes: Hashes) -> tuple[Slots, list[Spans]]:
         """Hashes ascend. Runs that hold none of the terms are left out."""
         holding, spans = np.zeros(len(hashes), np.int64), []
         for run in self._inverted.runs:

@@ -14,7 +14,7 @@ from dowse.errors import CorruptIndexError
 from dowse.filters import Filter, check
 from dowse.persist import links, services
 from dowse.persist.arrays import Maps, PartReader
-from dowse.persist.asking import Few, Question, Selection, counted, known
+from dowse.persist.asking import Few, Question, Selection, Tallies, counted, known
 from dowse.persist.bm25 import inverse_frequency
 from dowse.persist.columns import ColumnReader
 from dowse.persist.database import Database
@@ -23,7 +23,7 @@ from dowse.persist.forward import WORD_LEGS, Asked, ForwardReader, Slots, hash_t
 from dowse.persist.frequencies import Frequencies
 from dowse.persist.generation import Generation
 from dowse.persist.inverted import InvertedReader
-from dowse.persist.kernel import NUMPY, Best, Kernel, Norm
+from dowse.persist.kernel import NUMPY, Best, Kernel, Norm, joined
 from dowse.persist.sqlite_rows import batches, signed, unsigned
 from dowse.persist.state import UNREAD, States, read_state
 from dowse.persist.vectors import VectorReader
@@ -84,6 +84,7 @@ class Snapshot:
         self._lately: tuple[Ids, Slots] = (np.empty(0, np.uint64), np.empty(0, np.int64))  # of the last fusion
         self._selections: dict[Filter, Selection] = {}
         self._questions: dict[tuple[Leg, tuple[str, ...]], Question] = {}
+        self._tallies: Tallies = before._tallies if before else Tallies()
         self._bm25 = STANDARD
         self._views: dict[Bm25, Snapshot] = {}
         self._lock = Lock()
@@ -131,7 +132,7 @@ class Snapshot:
         chosen = self._selection(where)
         if self._vectors is None or not chosen.count or k <= 0:
             return _nothing()
-        beside = chosen.few.vectors(self._vectors, chosen.vectors) if chosen.few is not None else None
+        beside = chosen.beside.layers() if chosen.beside is not None else None
         rows, cosines = self._vectors.search(vector, k, chosen.vectors, beside)
         return self._found(self._vectors.slots[rows].astype(np.int64), cosines, k, settled=chosen.few is not None)
 
@@ -141,7 +142,7 @@ class Snapshot:
         asked = {leg: self._question(leg, of_leg) for leg, of_leg in terms.items()}
         if slots is not None:
             self._lately = (ids, slots)
-            scores = known(asked, slots)
+            scores = known(asked, slots) or self._tallies.known(asked, slots)
             missing = {leg: each for leg, each in asked.items() if leg not in scores}
             return scores | self._exact(slots, missing) if missing else scores
         slots = self._slots(ids)
@@ -295,16 +296,14 @@ class Snapshot:
 
     def _best(self, leg: Leg, question: Question, k: int, mask: Mask) -> Best:
         """At least the best k of the runs and of the tail."""
-        norm, weights = self._norms[leg], question.asked.weights
-        parts = [self._kernel.best(run, (starts, ends, weights), norm, mask, k) for run, starts, ends in question.spans]
-        if len(self._tail):
-            tail = self._tail[mask[self._tail]]
-            parts.append(_holding(tail, self._exact(tail, {leg: question})[leg]))
-        if len(parts) == 1:
-            return parts[0]
-        if not parts:
-            return np.empty(0, np.int64), np.empty(0)
-        return np.concatenate([slots for slots, _ in parts]), np.concatenate([scores for _, scores in parts])
+        tally = self._tallies.begin(leg, question, mask)
+        found = self._kernel.best(question.spans, question.asked.weights, self._norms[leg], mask, k, tally)
+        if not len(self._tail):
+            return found
+        tail = self._tail[mask[self._tail]]
+        late = _holding(tail, self._exact(tail, {leg: question})[leg])
+        tally.add(*late)
+        return joined([found, late])
 
     def _exact(self, slots: Slots, questions: Mapping[Leg, Question]) -> dict[Leg, Values]:
         return self._forward.score(slots, {leg: each.asked for leg, each in questions.items()}, self._norms)
@@ -316,7 +315,7 @@ class Snapshot:
             mask = self._columns.mask(where) & self.alive if where else self.alive
             count = int(mask.sum()) if where else self.living
             few = Few(np.flatnonzero(mask), self._forward, self._kernel) if where and count <= _FORWARD_ROWS else None
-            found = Selection(mask, count, few, self._vectors.slots if self._vectors is not None else None)
+            found = Selection(mask, count, few, self._vectors)
             with self._lock:
                 if len(self._selections) >= _SELECTIONS:
                     self._selections.clear()

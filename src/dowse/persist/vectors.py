@@ -1,8 +1,8 @@
 """Flat vectors: unit vectors go in, the nearest come out, through ever finer copies of the same rows.
 
-1-bit sign codes around the mean choose a few thousand survivors, int8 a few hundred of those, 16 bits the answer. No
-graph and no training: rows are appended, and a filter is a mask before the scan, so a selective one costs less, not
-more, and never starves. Few rows, or few that pass the filter, need no codes.
+1-bit sign codes around the mean choose a few thousand survivors, int8 those of them that may be in the answer, and 16
+bits the answer. No graph and no training: rows are appended, and a filter is a mask before the scan, so a selective one
+costs less, not more, and never starves. Few rows, or few that pass the filter, need no codes.
 
 The 16 bits are the int8 and another one that says what rounding left of it: 768 bytes a vector of 384 dimensions, where
 float32 beside int8 took 1,920, and a cosine is off by some 2e-6. The truth in SQLite has float32.
@@ -18,19 +18,20 @@ float32 beside int8 took 1,920, and a cosine is off by some 2e-6. The truth in S
 from __future__ import annotations
 
 from math import isqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import BadRequestError
 from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.kernel import COARSE_STEPS, FINE_STEPS, NUMPY, Kernel, Packed, Rows
+from dowse.persist.kernel import COARSE_STEPS, FINE_STEPS, NUMPY, Codes, Kernel, Packed, Rows
 from dowse.ports import Matrix, Values, Vector
 
 EXACT_ROWS = 4096  # a scan of these in int8 costs what choosing survivors would; chosen
-_FINAL = 4  # 16 bits rescore this many times what was asked for
+_FEW_TIMES = 8  # so many times what is asked for are scored one and all; chosen
 _MEAN_GROWTH = 8  # the mean is taken anew when there are this many times the rows it was taken from; chosen
-_FEW = 4096  # rows whose cosines are remembered for the next question; chosen
+_FEW = 4096  # and no more than these, whose cosines are remembered for the fusion; chosen
 # Rows that may wait for their codes, while a writer writes and when it has ended, so that an update writes six files
 # less: .02 ms of a search.
 _UNCODED_ROWS, _UNSETTLED_ROWS = 512, 128
@@ -165,6 +166,13 @@ def sign_codes(vectors: Matrix, mean: Vector) -> NDArray[np.uint64]:
     return packed.view("<u8")
 
 
+class Layers(NamedTuple):
+    """Copies of the same rows, from coarse to fine; `signs` has the first of them."""
+
+    signs: tuple[Codes, ...]
+    kept: Packed | None  # None: not of these rows, but of all
+
+
 class VectorReader:
     """Search over the vectors of one moment. Rows are numbered as they were appended; `slots` says whose they are."""
 
@@ -175,32 +183,22 @@ class VectorReader:
         self.slots: NDArray[np.uint32] = part.array("slots", "<u4")
         self._kept = _kept(part, dimension)
         epoch = int(part.state.facts.get("epoch", 0))
-        self._signs = [part.array(f"signs-{epoch}-{word}", "<u8") for word in range(_words(dimension))]
+        self._signs = tuple(part.array(f"signs-{epoch}-{word}", "<u8") for word in range(_words(dimension)))
         self._mean = part.array(f"mean-{epoch}", "<f4")
-        self._coded = len(self._signs[0])
         self._lately: tuple[Vector, Rows, Values] | None = None
 
-    def search(self, vector: Vector, k: int, allowed: Rows | None, beside: Packed | None = None) -> tuple[Rows, Values]:
-        """The best k rows by cosine, best first, of all or of those allowed, which may be given side by side, too."""
-        total = self.rows if allowed is None else len(allowed)
-        if total <= max(EXACT_ROWS, survivors(self.rows, k)) or not len(self._mean):
-            rows = np.arange(self.rows) if allowed is None else allowed
-        else:
-            code = sign_codes(vector[None, :], self._mean)[0]
-            coded, uncoded = self._by_codes(allowed)
-            # As many of the passing ones as of all; fewer lose recall.
-            rows = self._kernel.nearest_codes(self._signs, code, survivors(self.rows, k), coded)
-            if len(uncoded):
-                rows = np.concatenate([rows, uncoded])
-        nearest = self._nearest(vector, _FINAL * k, rows)
-        if nearest is allowed and beside is not None:
-            cosines = self._kernel.dots(np.arange(len(nearest)), beside, vector).astype(np.float64)
-        else:
-            cosines = self._kernel.dots(nearest, self._kept, vector).astype(np.float64)
-        if nearest is allowed and 0 < len(nearest) <= _FEW:
-            self._lately = (vector, nearest, cosines)
-        order = _largest(cosines, k)
-        return nearest[order], cosines[order]
+    def search(self, vector: Vector, k: int, allowed: Rows | None, beside: Layers | None = None) -> tuple[Rows, Values]:
+        """At least the best k rows by cosine, in any order, of all or of those allowed; `beside` is a copy of those."""
+        if allowed is not None and len(allowed) <= min(_FEW_TIMES * k, _FEW):
+            return self._one_and_all(vector, allowed, beside)
+        signs, among = (self._signs, allowed) if beside is None else (beside.signs, None)
+        rows = self._survivors(vector, k, self.rows if allowed is None else len(allowed), signs, among)
+        if beside is None or allowed is None or beside.kept is None:
+            rows = rows if beside is None or allowed is None else allowed[rows]
+            at, cosines = self._kernel.nearest(rows, self._kept, vector, k)
+            return rows[at], cosines.astype(np.float64)
+        at, cosines = self._kernel.nearest(rows, beside.kept, vector, k)
+        return allowed[rows[at]], cosines.astype(np.float64)
 
     def score(self, vector: Vector, rows: Rows) -> Values:
         """Fusion asks for rows that a search with the same vector has scored, where few were allowed: one and all."""
@@ -212,34 +210,48 @@ class VectorReader:
                 return cosines[at]
         return self._kernel.dots(rows, self._kept, vector).astype(np.float64)
 
+    def codes_beside(self, rows: Rows) -> Layers:
+        """A copy of the codes of some rows, which ascend: 48 bytes a row of 384 dimensions."""
+        coded = rows[: int(np.searchsorted(rows, len(self._signs[0])))]
+        return Layers(tuple(_still(column[coded]) for column in self._signs), None)
+
     def beside(self, rows: Rows) -> Packed:
         """A copy of some rows, side by side: dots take half as long as when they are picked from all over the file."""
-        found = Packed(self._kept.coarse[rows], self._kept.fine[rows], self._kept.scales[rows])
-        for each in found:
-            each.setflags(write=False)  # as mapped files are: compiled loops take the two for different types
-        return found
+        return Packed(*(_still(each[rows]) for each in self._kept))
 
     def get(self, rows: Rows) -> Matrix:
         return self._kernel.unpacked(rows, self._kept)
 
-    def _by_codes(self, allowed: Rows | None) -> tuple[Rows | None, Rows]:
-        """Of the rows, all or those allowed, which ascend, those that have codes, and those that wait for them."""
-        if allowed is None:
-            return None, np.arange(self._coded, self.rows)
-        at = int(np.searchsorted(allowed, self._coded))
-        return allowed[:at], allowed[at:]
+    def _one_and_all(self, vector: Vector, allowed: Rows, beside: Layers | None) -> tuple[Rows, Values]:
+        """Those that are few are not worth a choice."""
+        if beside is not None and beside.kept is not None:
+            cosines = self._kernel.dots(np.arange(len(allowed)), beside.kept, vector).astype(np.float64)
+        else:
+            cosines = self._kernel.dots(allowed, self._kept, vector).astype(np.float64)
+        if len(allowed):
+            self._lately = (vector, allowed, cosines)
+        return allowed, cosines
 
-    def _nearest(self, vector: Vector, count: int, rows: Rows) -> Rows:
-        """By the coarse half; those that are few are not worth a choice."""
-        if len(rows) <= 2 * count:
-            return rows
-        approximate = self._kernel.coarse_dots(rows, self._kept, vector)
-        return rows[np.argpartition(approximate, len(rows) - count)[len(rows) - count :]]
+    def _survivors(self, vector: Vector, k: int, total: int, signs: tuple[Codes, ...], allowed: Rows | None) -> Rows:
+        """By their codes. Rows that are few need none, and the last ones have none yet."""
+        if total <= max(EXACT_ROWS, survivors(self.rows, k)) or not len(self._mean):
+            return np.arange(total) if allowed is None else allowed
+        coded, uncoded = _by_codes(total, len(signs[0]), allowed)
+        code = sign_codes(vector[None, :], self._mean)[0]
+        # As many of the passing ones as of all; fewer lose recall.
+        rows = self._kernel.nearest_codes(signs, code, survivors(self.rows, k), coded)
+        return np.concatenate([rows, uncoded]) if len(uncoded) else rows
 
 
-def _largest(values: NDArray[np.floating], k: int) -> NDArray[np.int64]:
-    """Positions of the k largest, largest first."""
-    if len(values) > 4 * k:
-        head = np.argpartition(values, len(values) - k)[len(values) - k :]
-        return head[np.argsort(-values[head], kind="stable")]
-    return np.argsort(-values, kind="stable")[:k]
+def _by_codes(total: int, coded: int, allowed: Rows | None) -> tuple[Rows | None, Rows]:
+    """Of the rows, all or those allowed, which ascend, those that have codes, and those that wait for them."""
+    if allowed is None:
+        return None, np.arange(coded, total)
+    at = int(np.searchsorted(allowed, coded))
+    return allowed[:at], allowed[at:]
+
+
+def _still(array: NDArray[Any]) -> NDArray[Any]:
+    """As mapped files are: compiled loops take what can be written to for another type."""
+    array.setflags(write=False)
+    return array
