@@ -18,7 +18,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "acme" not in path.pa
 # A module may import from its own row and from the rows above it; peers on one row do not know each other.
 ROWS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("filters", "types", "reports"),
+    ("filters", "types", "reports", "tables"),
     ("identity", "ports"),
     ("names", "text", "config", "tracing"),
     ("ingest", "models", "persist", "query", "sample"),
@@ -29,7 +29,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("serve",),
     ("__main__",),
 )
-CORE = {"errors", "filters", "reports", "types", "identity", "ports", "names", "text", "config", "tracing"}
+CORE = {"errors", "filters", "reports", "tables", "types", "identity", "ports", "names", "text", "config", "tracing"}
 VENDORS = {
     "adapters": {"langchain_core", "llama_index"},
     "ingest": {"markdown_it", "msgspec", "numpy", "pypdfium2", "selectolax", "tree_sitter", "watchfiles", "yaml"},
@@ -41,6 +41,7 @@ VENDORS = {
         *("anyio", "click", "fastapi", "jinja2", "markupsafe", "mcp", "mcp_types", "msgspec", "prometheus_client"),
         *("rich", "starlette", "uvicorn", "uvloop"),
     },
+    "tables": {"numpy"},
     "text": {"Stemmer"},
     "ports": {"numpy"},
     "tracing": {"opentelemetry"},

@@ -234,7 +234,7 @@ def test_an_unknown_kernel_is_refused_with_the_choices() -> None:
 
 def test_without_numba_the_fast_kernel_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    for name in ("kernel_fast", "compiled", "compiled_vectors", "compiled_words"):
+    for name in ("kernel_fast", "compiled", "compiled_tables", "compiled_vectors", "compiled_words"):
         monkeypatch.delitem(sys.modules, f"dowse.persist.{name}", raising=False)
         monkeypatch.delattr(persist, name, raising=False)
     with pytest.raises(BadRequestError, match=r"pip install 'dowse\[fast\]'"):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dowse.filters import Filter
+from dowse.tables import Tables
 from dowse.types import (
     Chunk,
     ChunkId,
@@ -193,6 +194,11 @@ class StoreReader(Protocol):
 
     @property
     def stats(self) -> StoreStats: ...
+
+    @property
+    def tables(self) -> Tables | None:
+        """None where nothing is compiled."""
+        ...
 
     def with_bm25(self, constants: Bm25) -> StoreReader:
         """The same moment, its words scored with other constants."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import BadRequestError
+from dowse.tables import Tables
 
 CHOICES = ("auto", "numpy", "fast")
 Rows = NDArray[np.int64]
@@ -100,6 +101,11 @@ class Tally:
 class Kernel(Protocol):
     """All give the same numbers, but for the last bits of a float32 sum."""
 
+    @property
+    def tables(self) -> Tables | None:
+        """For those who fuse; None: numpy does."""
+        ...
+
     def nearest_codes(self, columns: Sequence[Codes], query: Codes, count: int, allowed: Rows | None) -> Rows:
         """At least `count` rows whose sign codes differ least from the query's, ascending; of those allowed."""
         ...
@@ -141,6 +147,8 @@ class Kernel(Protocol):
 
 class NumpyKernel:
     """Satisfies `Kernel` with whole-array operations."""
+
+    tables = None
 
     def nearest_codes(self, columns: Sequence[Codes], query: Codes, count: int, allowed: Rows | None) -> Rows:
         total = len(columns[0])

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.persist import compiled_vectors, compiled_words
+from dowse.persist.compiled_tables import FastTables
 from dowse.persist.kernel import (
     Best,
     ChunkTerms,
@@ -39,6 +40,7 @@ class FastKernel:
 
     def __init__(self) -> None:
         self._own = local()
+        self.tables = FastTables()
 
     def nearest_codes(self, columns: Sequence[Codes], query: Codes, count: int, allowed: Rows | None) -> Rows:
         distances = self._scratch("distances", len(columns[0]) if allowed is None else len(allowed), np.uint16)

@@ -213,6 +213,10 @@ class MemoryReader:
             self._words["bm25_nlp"][each.id] = _Words(Counter([*terms.prose, *terms.stops]), len(terms.prose))
 
     @property
+    def tables(self) -> None:
+        return None
+
+    @property
     def stats(self) -> StoreStats:
         return StoreStats(
             documents=len(self._state.documents),

@@ -28,6 +28,7 @@ from dowse.persist.sqlite_rows import batches, signed, unsigned
 from dowse.persist.state import UNREAD, States, read_state
 from dowse.persist.vectors import VectorReader
 from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, StoreStats, Values, Vector
+from dowse.tables import Tables
 from dowse.types import Chunk, ChunkId, DocumentInfo, Edge, Leg, Name, Service, ServiceEdge
 
 _FORWARD_ROWS = 2000  # so few passing chunks are scored one and all, cheaper than going through all entries; chosen
@@ -63,6 +64,7 @@ class Snapshot:
         self.keys: Slots = part.array("keys", "<i8")
         self._forward: ForwardReader = ForwardReader(part, kernel, before._forward if before else None)
         self._kernel = kernel
+        self.tables: Tables | None = kernel.tables
         self._columns = ColumnReader(part, database)
         self._inverted: InvertedReader = InvertedReader(part, before._inverted if before else None)
         if self._inverted.covered > self.rows or (vector_state and vector_state.seq > self.seq):

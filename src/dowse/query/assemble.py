@@ -103,7 +103,8 @@ class Assembly(msgspec.Struct, frozen=True):
     def company(self) -> Wave:
         own = self.profile
         wanted = own.fusion == "z" and (own.crowd > 0 or own.pull > 0)
-        return (Step(Company(self.reader, own.crowd, own.pull), optional=True, even_late=True),) if wanted else ()
+        company = Company(self.reader, own.crowd, own.pull, self.reader.tables)
+        return (Step(company, optional=True, even_late=True),) if wanted else ()
 
     def hydrate(self, query: Query, steps: Iterable[Wave], *, only_shown: bool, early: bool) -> list[Hydrate]:
         """Of the whole window, or of what is shown where no later stage can move a hit or look for one.

@@ -17,9 +17,10 @@ import numpy as np
 
 from dowse.errors import BadRequestError, NoRecallError
 from dowse.ports import Found, Ids, Slots, StoreReader, Values
-from dowse.query.ranking import order, ranked
+from dowse.query.ranking import order, order_of_ascending, ranked
 from dowse.query.slate import Column, Fused, Ranking, Ranks, Slate
 from dowse.query.weights import Weights
+from dowse.tables import Sums, Tables
 from dowse.types import LEGS
 
 if TYPE_CHECKING:
@@ -208,13 +209,13 @@ def weighed(slate: Slate, weights: Weights) -> tuple[list[Ranking], Values]:
 
 
 def fused(store: StoreReader, method: Method, lists: list[Ranking], weights: Values) -> Fused:
-    union = _union([each.found for each in lists])
+    union = _union([each.found for each in lists], store.tables)
     ids = union.ids
     scores = _exact(store, lists, union)
-    ranks = _ranks(union, scores)
-    parts = method.parts(scores, ranks, weights)
-    raw = parts.sum(axis=0)
-    best = order(raw, ids)
+    ranks, parts, raw = _compiled_sums(store.tables, method, union, scores, weights) or _sums(
+        method, union, scores, weights
+    )
+    best = order_of_ascending(raw)
     # Of tables this small the call is what costs, and `take` has a quarter of an index's.
     scores, ranks, parts, raw = scores.take(best, 1), ranks.take(best, 1), parts.take(best, 1), raw.take(best)
     columns = tuple(
@@ -226,36 +227,35 @@ def fused(store: StoreReader, method: Method, lists: list[Ranking], weights: Val
 
 
 class _Union(NamedTuple):
-    """Each chunk once, by id ascending. And of all lists in a row: whose an entry is, the how manieth of it, and where
-    it is among the chunks. `settled` says that all lists are in the order of exact scores.
+    """Each chunk once, by id ascending. And of all lists in a row: how long they are, and where an entry is among the
+    chunks. `settled` says that all lists are in the order of exact scores.
     """
 
     ids: Ids
     slots: Slots | None
-    owners: Ranks
-    counts: Ranks
+    sizes: Ranks
     places: Ranks
     settled: bool
 
 
-def _union(lists: list[Found]) -> _Union:
-    """`np.unique` with its inverse, without the cost of its many choices."""
+def _union(lists: list[Found], tables: Tables | None = None) -> _Union:
     every = np.concatenate([each.ids for each in lists])
+    ids, first, places = _each_once(every) if tables is None else tables.union(every)
+    slots = [each.slots for each in lists if each.slots is not None]
+    known = np.concatenate(slots)[first] if len(slots) == len(lists) else None
+    sizes = np.array([len(each.ids) for each in lists], np.int64)
+    return _Union(ids, known, sizes, places, all(each.settled for each in lists))
+
+
+def _each_once(every: Ids) -> tuple[Ids, Ranks, Ranks]:
+    """`np.unique` with its inverse, without the cost of its many choices."""
     order = every.argsort()
     ids = every[order]
     new = np.empty(len(ids), np.bool_)
     new[:1] = True
     np.not_equal(ids[1:], ids[:-1], out=new[1:])
     ids = ids[new]
-    slots = [each.slots for each in lists if each.slots is not None]
-    known = np.concatenate(slots)[order[new]] if len(slots) == len(lists) else None
-    owners, counts, start = np.zeros(len(every), np.int64), np.arange(1, len(every) + 1), 0
-    for number, each in enumerate(lists):
-        owners[start:] = number
-        counts[start:] = counts[: len(every) - start]
-        start += len(each.ids)
-    settled = all(each.settled for each in lists)
-    return _Union(ids, known, owners, counts, ids.searchsorted(every), settled)
+    return ids, order[new], ids.searchsorted(every)
 
 
 def _exact(store: StoreReader, lists: list[Ranking], union: _Union) -> Table:
@@ -277,21 +277,34 @@ def _exact(store: StoreReader, lists: list[Ranking], union: _Union) -> Table:
     )
 
 
+def _compiled_sums(tables: Tables | None, method: Method, union: _Union, scores: Table, weights: Values) -> Sums | None:
+    """None where there is nothing compiled for this method and these scores."""
+    if tables is None or not isinstance(method, ZScore) or method.exponent != 2:
+        return None
+    return tables.squares(scores, union.places, union.sizes, weights / weights.sum(), FLAT)
+
+
+def _sums(method: Method, union: _Union, scores: Table, weights: Values) -> Sums:
+    ranks = _ranks(union, scores)
+    parts = method.parts(scores, ranks, weights)
+    return ranks, parts, parts.sum(axis=0)
+
+
 def _ranks(union: _Union, scores: Table) -> RankTable:
     """Ranks by exact score among a leg's own chunks; the order of an approximate leg is forgotten."""
     ranks = np.zeros(scores.shape, np.int64)
-    owners, places = union.owners, union.places
-    if union.settled or _falling(scores[owners, places], union):  # a sort would change nothing
-        ranks[owners, places] = union.counts
+    owners, places = np.repeat(np.arange(len(union.sizes)), union.sizes), union.places
+    if union.settled or _falling(scores[owners, places], owners, places):  # a sort would change nothing
+        starts = union.sizes.cumsum() - union.sizes
+        ranks[owners, places] = np.arange(1, len(places) + 1) - starts[owners]
         return ranks
     for number, row in enumerate(scores):
         ranks[number] = _sorted_ranks(places[owners == number], row, union.ids)
     return ranks
 
 
-def _falling(given: Values, union: _Union) -> bool:
+def _falling(given: Values, owners: Ranks, places: Ranks) -> bool:
     """Whether scores fall in every list, and ids ascend where they do not; as exact legs give them."""
-    owners, places = union.owners, union.places
     falling = given[1:] < given[:-1]
     falling |= owners[1:] != owners[:-1]
     if not falling.all():  # places ascend as ids do

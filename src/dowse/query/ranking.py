@@ -29,6 +29,13 @@ def order(values: Values, ids: Ids) -> Order:
     return np.lexsort((ids, -values))
 
 
+def order_of_ascending(values: Values) -> Order:
+    """The same where ids ascend: equals stay as they stand, in two thirds of the time."""
+    if np.isnan(values).any():
+        raise ValueError("a score is NaN, which would make any order legal")
+    return (-values).argsort(kind="stable")
+
+
 def ranked(rows: Iterable[tuple[Id, float]]) -> list[tuple[Id, float]]:
     """The same order over plain pairs."""
     pairs = list(rows)

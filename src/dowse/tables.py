@@ -1,0 +1,46 @@
+"""The shape of a fusion's arithmetic where a store has it compiled; without it, `query` does the same with numpy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ids = NDArray[np.uint64]
+    Places = NDArray[np.int64]
+    Values = NDArray[np.float64]
+    Table = NDArray[np.float64]  # a leg a row, a chunk a column
+    Sums = tuple[NDArray[np.int64], Table, Values]  # ranks, parts, and the sum of these by chunk
+else:
+    Ids = Places = Values = Table = Sums = Any
+
+How = tuple[float, float, float, float, float]
+"""The numbers of company: crowd, pull, the deviation that counts as none, the least weight, the farthest move."""
+
+
+class Tables(Protocol):
+    """Compiled arithmetic over the tables of a fusion. Gives what `query.fuse` and `query.company` give with numpy."""
+
+    def union(self, every: Ids) -> tuple[Ids, Places, Places]:
+        """Each id once, ascending; an entry that has it; and where among those each entry's is."""
+        ...
+
+    def squares(self, scores: Table, places: Places, sizes: Places, shares: Values, least: float) -> Sums | None:
+        """Fusion by z with exponent 2; None where scores are missing, or not in the order of their lists."""
+        ...
+
+    def company(
+        self,
+        near: Places,
+        likeness: Table,
+        rows: Places,
+        scores: Values,
+        parts: Table,
+        dense: int,
+        share: float,
+        how: How,
+    ) -> tuple[Values, Values]:
+        """Sums of the parts, of which the row `dense` is changed, and what company adds to them."""
+        ...
