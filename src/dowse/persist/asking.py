@@ -94,6 +94,11 @@ class Selection:
     few: Few | None = None  # the chunks themselves, where there are few
     reader: VectorReader | None = None
 
+    @property
+    def refusing(self) -> Mask:
+        """The mask, or none where nothing is refused: not to look at it saves a word leg a third."""
+        return self.mask[:0] if self.count == len(self.mask) else self.mask
+
     @cached_property
     def vectors(self) -> Slots | None:
         """None: all of them."""
@@ -130,7 +135,7 @@ class Tallies(local):
         self._of: dict[Leg, tuple[Tally, ref[Question], Mask]] = {}
 
     def begin(self, leg: Leg, question: Question, mask: Mask) -> Tally:
-        """To be filled with what the question finds among the chunks that pass the mask."""
+        """To be filled with what the question finds among the chunks that pass the mask; an empty one lets all pass."""
         tally = self._of[leg][0] if leg in self._of else Tally()
         self._of[leg] = tally, ref(question), mask
         return tally
@@ -141,7 +146,7 @@ class Tallies(local):
         for leg, question in questions.items():
             if leg in self._of:
                 tally, last, mask = self._of[leg]
-                if last() is question and len(mask) and mask[slots].all():
+                if last() is question and (not len(mask) or mask[slots].all()):
                     found[leg] = tally.sums[slots]
         return found
 

@@ -30,12 +30,12 @@ class Frequencies:
         self._gathered: tuple[int, Hashes] = before._known() if before else (0, np.empty(0, np.uint32))
 
     def of(self, hashes: Hashes) -> tuple[Slots, list[Spans]]:
-        """Hashes ascend. Runs that hold none of the terms are left out."""
-        holding, spans = np.zeros(len(hashes), np.int64), []
-        for run in self._inverted.runs:
+        """Hashes ascend. Where there are several runs, those that hold none of the terms are left out."""
+        holding, spans, runs = np.zeros(len(hashes), np.int64), [], self._inverted.runs
+        for run in runs:
             starts, ends = self._kernel.find(run, hashes)
             sizes = ends - starts
-            if sizes.any():
+            if len(runs) == 1 or sizes.any():  # of one run there is nothing to leave out
                 holding += sizes
                 spans.append((run, starts, ends))
         if len(self._tail_terms.terms):

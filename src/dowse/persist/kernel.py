@@ -139,6 +139,7 @@ class Kernel(Protocol):
 
     def best(self, runs: Sequence[Spans], weights: Values, norm: Norm, mask: Mask, k: int, tally: Tally) -> Best:
         """At least the best k slots of all runs that pass the mask, in any order, and all that equal the last of them.
+        An empty mask lets all pass.
 
         The tally has the sums of all slots that pass the mask from then on, and may have those of others.
         """
@@ -230,9 +231,9 @@ class NumpyKernel:
         tally.grow(len(norm.lengths))
         for run, starts, ends in runs:
             _add_up(run, (starts, ends, weights), norm, tally.sums)
-        found = np.flatnonzero(tally.sums[: len(mask)])
+        found = np.flatnonzero(tally.sums[: len(norm.lengths)])
         tally.add(found, tally.sums[found])
-        found = found[mask[found]]
+        found = found[mask[found]] if len(mask) else found
         scores = tally.sums[found]
         if len(found) > k:
             among = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]

@@ -127,7 +127,7 @@ class Snapshot:
             question.few = chosen.few, scores  # not read back: another thread may ask the same with another filter
             slots, scores = _holding(chosen.few.slots, scores)
         else:
-            slots, scores = self._best(leg, question, k, chosen.mask)
+            slots, scores = self._best(leg, question, k, chosen.refusing)
         return self._found(slots, scores, k, settled=chosen.few is not None)
 
     def search_vectors(self, vector: Vector, k: int, where: Filter) -> Found:
@@ -302,7 +302,7 @@ class Snapshot:
         found = self._kernel.best(question.spans, question.asked.weights, self._norms[leg], mask, k, tally)
         if not len(self._tail):
             return found
-        tail = self._tail[mask[self._tail]]
+        tail = self._tail[mask[self._tail]] if len(mask) else self._tail
         late = _holding(tail, self._exact(tail, {leg: question})[leg])
         tally.add(*late)
         return joined([found, late])

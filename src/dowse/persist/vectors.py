@@ -173,6 +173,15 @@ class Layers(NamedTuple):
     kept: Packed | None  # None: not of these rows, but of all
 
 
+class _Lately(NamedTuple):
+    """What a search left behind: rows, ascending, with their cosines where all were worked out, or a copy of them."""
+
+    vector: Vector
+    rows: Rows
+    cosines: Values | None
+    kept: Packed
+
+
 class VectorReader:
     """Search over the vectors of one moment. Rows are numbered as they were appended; `slots` says whose they are."""
 
@@ -185,7 +194,7 @@ class VectorReader:
         epoch = int(part.state.facts.get("epoch", 0))
         self._signs = tuple(part.array(f"signs-{epoch}-{word}", "<u8") for word in range(_words(dimension)))
         self._mean = part.array(f"mean-{epoch}", "<f4")
-        self._lately: tuple[Vector, Rows, Values] | None = None
+        self._lately: _Lately | None = None
 
     def search(self, vector: Vector, k: int, allowed: Rows | None, beside: Layers | None = None) -> tuple[Rows, Values]:
         """At least the best k rows by cosine, in any order, of all or of those allowed; `beside` is a copy of those."""
@@ -197,17 +206,21 @@ class VectorReader:
             rows = rows if beside is None or allowed is None else allowed[rows]
             at, cosines = self._kernel.nearest(rows, self._kept, vector, k)
             return rows[at], cosines.astype(np.float64)
+        self._lately = _Lately(vector, allowed, None, beside.kept)
         at, cosines = self._kernel.nearest(rows, beside.kept, vector, k)
         return allowed[rows[at]], cosines.astype(np.float64)
 
     def score(self, vector: Vector, rows: Rows) -> Values:
-        """Fusion asks for rows that a search with the same vector has scored, where few were allowed: one and all."""
+        """Fusion asks for rows among which a search with the same vector has looked: their cosines may be known, or a
+        copy of them at hand.
+        """
         lately = self._lately
-        if lately is not None and lately[0] is vector:
-            _, known, cosines = lately
-            at = np.minimum(known.searchsorted(rows), len(known) - 1)
-            if (known[at] == rows).all():
-                return cosines[at]
+        if lately is not None and lately.vector is vector:
+            at = np.minimum(lately.rows.searchsorted(rows), len(lately.rows) - 1)
+            if (lately.rows[at] == rows).all():
+                if lately.cosines is not None:
+                    return lately.cosines[at]
+                return self._kernel.dots(at, lately.kept, vector).astype(np.float64)
         return self._kernel.dots(rows, self._kept, vector).astype(np.float64)
 
     def codes_beside(self, rows: Rows) -> Layers:
@@ -229,7 +242,7 @@ class VectorReader:
         else:
             cosines = self._kernel.dots(allowed, self._kept, vector).astype(np.float64)
         if len(allowed):
-            self._lately = (vector, allowed, cosines)
+            self._lately = _Lately(vector, allowed, cosines, self._kept)
         return allowed, cosines
 
     def _survivors(self, vector: Vector, k: int, total: int, signs: tuple[Codes, ...], allowed: Rows | None) -> Rows:
