@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dowse.persist.asking import _OFTEN, Few, Question, counted, known
+from dowse.persist.asking import _OFTEN, _VECTORS_AFTER, Beside, Few, Question, Room, Tallies, counted, known
 from dowse.persist.bm25 import term_score
 from dowse.persist.forward import Asked, ForwardReader
-from dowse.persist.kernel import NUMPY, Kernel, Norm, open_kernel
+from dowse.persist.kernel import NUMPY, Kernel, Norm, Packed, open_kernel
+from dowse.persist.vectors import Layers
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 ANY_KERNEL = pytest.mark.parametrize("kernel", [NUMPY, open_kernel("fast")], ids=["numpy", "fast"])
@@ -92,6 +93,59 @@ def test_scores_of_few_chunks_are_known_for_any_of_them_and_for_no_other() -> No
     assert known({"bm25_code": code}, np.array([9, 3])) == {}
     assert known({"bm25_code": code}, np.array([10])) == {}
     assert known({"bm25_code": later}, np.array([9])) == {}
+
+
+class Reader:
+    """Notes what is copied."""
+
+    code_bytes, row_bytes = 8, 100
+
+    def __init__(self) -> None:
+        self.copied: list[str] = []
+
+    def codes_beside(self, rows: NDArray[np.int64]) -> Layers:
+        self.copied.append("codes")
+        return Layers((), None)
+
+    def beside(self, rows: NDArray[np.int64]) -> Packed:
+        self.copied.append("vectors")
+        return Packed(np.empty((0, 0), np.int8), np.empty((0, 0), np.int8), np.empty(0, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("room_bytes", "copied"), [(10 * 8 - 1, []), (10 * 108 - 1, ["codes"]), (10 * 108, ["codes", "vectors"])]
+)
+def test_vectors_are_copied_when_a_filter_comes_again_and_there_is_room(room_bytes: int, copied: list[str]) -> None:
+    reader, room = Reader(), Room(room_bytes)
+    beside = Beside(reader, np.arange(10), room)  # type: ignore[arg-type]
+    assert beside.layers() is None
+    for _ in range(_VECTORS_AFTER - 1):
+        beside.layers()
+    assert reader.copied == copied[:1]
+    for _ in range(3):
+        beside.layers()
+    assert reader.copied == copied
+    other = Beside(reader, np.arange(10), room)  # type: ignore[arg-type]
+    for _ in range(_VECTORS_AFTER + 1):
+        other.layers()
+    assert reader.copied == (copied if copied != ["codes"] else ["codes", "codes"])
+
+
+def test_a_leg_remembers_the_last_question_alone_and_only_what_passed() -> None:
+    tallies, nothing = Tallies(), Asked(np.empty(0, np.uint32), np.empty(0))
+    first, second = Question(nothing, [], 0.0), Question(nothing, [], 0.0)
+    mask = np.array([True, False, True])
+    for question in (first, second):
+        tally = tallies.begin("bm25_code", question, mask)
+        tally.grow(3)
+        tally.add(np.array([0, 2]), np.array([1.5, 2.5]))
+    assert {leg: each.tolist() for leg, each in tallies.known({"bm25_code": second}, np.array([2, 0])).items()} == {
+        "bm25_code": [2.5, 1.5]
+    }
+    assert tallies.known({"bm25_code": second}, np.array([1, 2])) == {}
+    assert tallies.known({"bm25_code": first, "bm25_nlp": second}, np.array([2])) == {}
+    tallies.begin("bm25_nlp", first, mask[:0])  # all pass
+    assert tallies.known({"bm25_nlp": first}, np.empty(0, np.int64))["bm25_nlp"].tolist() == []
 
 
 @given(st.lists(st.sampled_from("abcd")))

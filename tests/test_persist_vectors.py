@@ -126,11 +126,14 @@ def test_vectors_side_by_side_are_searched_to_the_same_digits(tmp_path: Path, ke
     allowed = np.arange(5, len(vectors), step)
     codes = reader.codes_beside(allowed)
     assert len(codes.signs[0]) == np.searchsorted(allowed, 4 * EXACT_ROWS)
+    query, some = vectors[3], (allowed[::7], np.array([5, 6, 7]))
+    scores = [reader.score(query, rows).tolist() for rows in some]
     for k in (10, 100):
-        plain = best(reader, vectors[3], k, allowed)
+        plain = best(reader, query.copy(), k, allowed)
         for beside in (codes, Layers(codes.signs, reader.beside(allowed))):
-            for found, wanted in zip(best(reader, vectors[3], k, allowed, beside), plain, strict=True):
+            for found, wanted in zip(best(reader, query, k, allowed, beside), plain, strict=True):
                 assert found.tolist() == wanted.tolist()
+            assert [reader.score(query, rows).tolist() for rows in some] == scores
 
 
 def test_survivors_are_those_that_were_measured() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from threading import local
 from weakref import ref
@@ -19,7 +19,7 @@ from dowse.types import Leg
 
 _OFTEN = 21  # word legs asked about the same few chunks before these are turned, which takes as long as some 30: 2.2 ms
 _CODES_AFTER, _VECTORS_AFTER = 1, 10  # questions to a filter before its codes are copied, which takes .1 ms, and more
-_CODED_ROWS, _COPIED_ROWS = 1 << 17, 1 << 14  # that are copied at most: 6 and 13 MB of 384 dimensions a filter; chosen
+_ROOM_BYTES = 1 << 26  # that copies for the filters of one moment take together at most; chosen
 
 
 class Few:
@@ -58,31 +58,43 @@ class Few:
         return at if (own[at] == slots).all() else None
 
 
+class Room:
+    """What copies may take together, for as long as the filters are remembered that they are for."""
+
+    def __init__(self, left_bytes: int = _ROOM_BYTES) -> None:
+        self._left_bytes = left_bytes
+
+    def has(self, wanted_bytes: int) -> bool:
+        """If so, it is taken."""
+        if wanted_bytes > self._left_bytes:
+            return False
+        self._left_bytes -= wanted_bytes
+        return True
+
+
 class Beside:
     """The vectors of the chunks that pass a filter, copied side by side when it comes again: first their codes, which
-    are 48 bytes a chunk, and when it comes often, all of them, 768 more.
+    are 48 bytes a chunk of 384 dimensions, and when it comes often, all of them, 772 more.
 
     10,000 of 100,000 chunks pass: distances of the codes .01 ms instead of .1, the whole dense leg .21 instead of .44.
     """
 
-    def __init__(self, reader: VectorReader, rows: Rows) -> None:
+    def __init__(self, reader: VectorReader, rows: Rows, room: Room) -> None:
         self._reader = reader
         self._rows = rows
+        self._room = room
         self._times = 0
         self._layers: Layers | None = None
 
     def layers(self) -> Layers | None:
         """What is copied so far. Asked once a question."""
         self._times += 1
-        if self._layers is None and self._times > _CODES_AFTER and len(self._rows) <= _CODED_ROWS:
-            self._layers = self._reader.codes_beside(self._rows)
-        layers = self._layers
-        if layers is not None and layers.kept is None and self._copies_all():
-            layers = self._layers = Layers(layers.signs, self._reader.beside(self._rows))
-        return layers
-
-    def _copies_all(self) -> bool:
-        return self._times > _VECTORS_AFTER and len(self._rows) <= _COPIED_ROWS
+        reader, layers, count = self._reader, self._layers, len(self._rows)
+        if layers is None and self._times > _CODES_AFTER and self._room.has(reader.code_bytes * count):
+            self._layers = reader.codes_beside(self._rows)
+        if layers and not layers.kept and self._times > _VECTORS_AFTER and self._room.has(reader.row_bytes * count):
+            self._layers = Layers(layers.signs, reader.beside(self._rows))
+        return self._layers
 
 
 @dataclass(frozen=True)
@@ -93,6 +105,7 @@ class Selection:
     count: int
     few: Few | None = None  # the chunks themselves, where there are few
     reader: VectorReader | None = None
+    room: Room = field(default_factory=Room)
 
     @property
     def refusing(self) -> Mask:
@@ -112,7 +125,7 @@ class Selection:
         rows = self.vectors
         if self.reader is None or rows is None or 2 * len(rows) > self.reader.rows:
             return None
-        return Beside(self.reader, rows)
+        return Beside(self.reader, rows, self.room)
 
 
 @dataclass(eq=False)

@@ -14,7 +14,7 @@ from dowse.errors import CorruptIndexError
 from dowse.filters import Filter, check
 from dowse.persist import links, services
 from dowse.persist.arrays import Maps, PartReader
-from dowse.persist.asking import Few, Question, Selection, Tallies, counted, known
+from dowse.persist.asking import Few, Question, Room, Selection, Tallies, counted, known
 from dowse.persist.bm25 import inverse_frequency
 from dowse.persist.columns import ColumnReader
 from dowse.persist.database import Database
@@ -85,6 +85,7 @@ class Snapshot:
         self._documents = int(part.state.facts.get("documents", 0))
         self._lately: tuple[Ids, Slots] = (np.empty(0, np.uint64), np.empty(0, np.int64))  # of the last fusion
         self._selections: dict[Filter, Selection] = {}
+        self._room = Room()
         self._questions: dict[tuple[Leg, tuple[str, ...]], Question] = {}
         self._tallies: Tallies = before._tallies if before else Tallies()
         self._bm25 = STANDARD
@@ -317,10 +318,11 @@ class Snapshot:
             mask = self._columns.mask(where) & self.alive if where else self.alive
             count = int(mask.sum()) if where else self.living
             few = Few(np.flatnonzero(mask), self._forward, self._kernel) if where and count <= _FORWARD_ROWS else None
-            found = Selection(mask, count, few, self._vectors)
+            found = Selection(mask, count, few, self._vectors, self._room)
             with self._lock:
                 if len(self._selections) >= _SELECTIONS:
                     self._selections.clear()
+                    self._room = Room()
                 self._selections[where] = found
         return found
 

@@ -223,8 +223,18 @@ class VectorReader:
                 return self._kernel.dots(at, lately.kept, vector).astype(np.float64)
         return self._kernel.dots(rows, self._kept, vector).astype(np.float64)
 
+    @property
+    def code_bytes(self) -> int:
+        """Of a row of `codes_beside`."""
+        return 8 * len(self._signs)
+
+    @property
+    def row_bytes(self) -> int:
+        """Of a row of `beside`."""
+        return 2 * self.dimension + self._kept.scales.itemsize
+
     def codes_beside(self, rows: Rows) -> Layers:
-        """A copy of the codes of some rows, which ascend: 48 bytes a row of 384 dimensions."""
+        """A copy of the codes of some rows, which ascend."""
         coded = rows[: int(np.searchsorted(rows, len(self._signs[0])))]
         return Layers(tuple(_still(column[coded]) for column in self._signs), None)
 
