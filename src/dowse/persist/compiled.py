@@ -83,6 +83,33 @@ at_most: Any = intrinsic(_at_most)
 
 
 @compiled
+def _largest(values, k):  # type: ignore[no-untyped-def]
+    """The k-th largest, by Hoare's selection, which leaves the values in another order.
+
+    As `np.partition`, which takes a quarter longer, and two seconds more to compile.
+    """
+    low, high, wanted = 0, len(values) - 1, len(values) - k
+    while low < high:
+        pivot, left, right = values[(low + high) >> 1], low, high
+        while left <= right:
+            while values[left] < pivot:
+                left += 1
+            while pivot < values[right]:
+                right -= 1
+            if left <= right:
+                values[left], values[right] = values[right], values[left]
+                left += 1
+                right -= 1
+        if wanted <= right:
+            high = right
+        elif wanted >= left:
+            low = left
+        else:
+            break
+    return values[wanted]
+
+
+@compiled
 def reached(values, k):  # type: ignore[no-untyped-def]
     """What at least k of the values reach, there being so many, and hardly any more.
 
@@ -92,11 +119,11 @@ def reached(values, k):  # type: ignore[no-untyped-def]
     """
     lanes = _LANES * k
     if len(values) < 2 * lanes:
-        return np.partition(values, len(values) - k)[len(values) - k]
+        return _largest(values.copy(), k)
     largest = values[:lanes].copy()
     for start in range(lanes, len(values), lanes):
         _raise(largest, values[start : start + lanes])
-    return np.partition(largest, lanes - k)[lanes - k]
+    return _largest(largest, k)
 
 
 @compiled
@@ -107,7 +134,7 @@ def kth(values, k):  # type: ignore[no-untyped-def]
     for at in range(len(values)):
         reaching[size] = values[at]
         size += values[at] >= least
-    return np.partition(reaching[:size], size - k)[size - k]
+    return _largest(reaching[:size], k)
 
 
 @compiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dowse.persist.compiled import AHEAD, compiled, prefetch, reached
+from dowse.persist.compiled import AHEAD, compiled, kth, prefetch, reached
 
 _ENTRIES_AHEAD = 24  # between fetching what an entry needs and using it; chosen
 
@@ -173,5 +173,5 @@ def best(slots, counts, starts, ends, weights, lengths, base, slope, passing, k,
     chosen, values = chosen[:to], values[:to]
     if to <= k:
         return size, chosen, values
-    among = values >= np.partition(values, to - k)[to - k]
+    among = values >= kth(values, k)
     return size, chosen[among], values[among]
