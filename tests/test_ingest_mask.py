@@ -85,6 +85,13 @@ def test_what_only_names_a_secret_stays(text: str) -> None:
     assert mask(text) == (text, 0)
 
 
+def test_secrets_of_several_forms_in_one_text_are_all_masked() -> None:
+    secrets = ["sk-" + "a1b2" * 8, "AKIA" + "A1B2" * 4, "hf_" + "a1" * 17, "npm_" + "a1" * 18, "AIza" + "b" * 35]
+    text, count = mask("\n".join(secrets * 2))
+    assert count == 2 * len(secrets)
+    assert text == "\n".join([MASK] * count)
+
+
 def test_a_private_key_is_masked_line_for_line() -> None:
     lines = ["above", "-----BEGIN RSA " + "PRIVATE KEY-----", HEX, HEX, "-----END RSA " + "PRIVATE KEY-----", "below"]
     text, count = mask("\n".join(lines))
@@ -182,6 +189,17 @@ def test_what_a_reader_unpacks_is_masked_in_every_field_and_stays_linked() -> No
     assert document.edges == (Edge(child.id, parent.id, "x"),)
     assert child.id == chunk_id(child.source_uri, "chunk", child.text)
     assert child.content_hash == text_hash(embedded_text(child))
+
+
+@pytest.mark.parametrize("gap", ["", "\n", "\n\n\n", "\n" * 9, "\n# left out\n", None])
+def test_every_chunk_that_is_not_in_the_file_is_masked_wherever_the_others_are(gap: str | None) -> None:
+    """Chunks that are cut from a file are as clean as it is, which is told from where they stand in it."""
+    parts = ["def a():\n    pass", "password = 'hunter" + "2x'", "def b():\n    pass"]
+    made = of_chunks("a.py", [replace(PLAIN, text=text) for text in parts])
+    data = "" if gap is None else gap.join([parts[0], "password = load()", parts[2]])
+    document, count = read_guarded(_Unpacking(made), SourceFile("s", "a.py", data.encode(), 0))
+    assert count == 1
+    assert [chunk.text for chunk in document.chunks] == [parts[0], f"password = '{MASK}'", parts[2]]
 
 
 def test_a_private_key_that_was_cut_in_two_is_masked_in_both_chunks() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from textwrap import dedent
@@ -12,12 +13,14 @@ from hypothesis import strategies as st
 
 import dowse
 from dowse.ingest.addresses import Address, addresses, bare_addresses, short
+from dowse.ingest.detect import _facts, with_facts
 from dowse.ingest.service_names import names_of
 from dowse.ingest.service_places import service_places
 from dowse.ingest.services import service_graph
 from dowse.query.services import ServiceGraph
 from dowse.sample import truth
 from dowse.types import ServiceFact
+from factories import PLAIN, of_chunks
 
 SAMPLE = Path(dowse.__file__).parent / "sample" / "acme"
 
@@ -139,6 +142,21 @@ def test_code_shows_calls_by_clients_and_stubs_and_nothing_else(tmp_path: Path, 
     }
     found = graph_of(tmp_path / "src", files, index_folder)
     assert triples(found) == {("web", "pay.example", "http"), ("web", "stock", "grpc")}
+
+
+CODE_PARTS = (
+    'get("https://tax.local/x")', "TAX_URL", "DB_HOSTS", "tax_pb2.TaxStub(channel)", "RegisterTaxServer(s, x)",
+    "NewTaxClient(conn)", "add_TaxServicer_to_server(a, b)", "# _UR", "s.addService(tax.TaxService, {})", "x = 1",
+)  # fmt: skip
+
+
+@given(st.lists(st.lists(st.sampled_from(CODE_PARTS), min_size=1, max_size=3).map("\n".join), min_size=1, max_size=4))
+def test_every_chunk_is_asked_for_what_it_holds_whatever_the_others_do(texts: list[str]) -> None:
+    """All chunks of a file are looked through at once, and most hold nothing."""
+    code = replace(PLAIN, corpus_type="CODE_LOGIC", language="python")
+    document = of_chunks("pay/main.py", [replace(code, text=text) for text in dict.fromkeys(texts)])
+    wanted = [fact.name for chunk in document.chunks for fact in dict.fromkeys(_facts(chunk))]
+    assert [fact.name for fact in with_facts(document).facts] == wanted
 
 
 def test_a_config_map_counts_for_whoever_takes_it(tmp_path: Path, index_folder: Path) -> None:

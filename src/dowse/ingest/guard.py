@@ -67,13 +67,21 @@ def _is_cut_from(document: Document, data: bytes) -> bool:
     """Whether all its chunks are there in the file as they are, one behind the other or overlapping: then they are as
     clean as the file, and so is what was made of them.
     """
-    at = 0
+    at = stop = 0
     for chunk in document.chunks:
         if chunk.level == "chunk":
             part = chunk.text.encode("utf-8", "surrogatepass")
-            at = data.find(part, max(0, at - len(part)))
-            if at < 0:
-                return False
+            # Most stand right behind the one before, or one or two empty lines below it: told at once, and searched
+            # for only where they do not.
+            for guess in range(stop, stop + 4):
+                if data.startswith(part, guess):
+                    at = guess
+                    break
+            else:
+                at = data.find(part, max(0, at - len(part)))
+                if at < 0:
+                    return False
+            stop = at + len(part)
     return True
 
 

@@ -213,17 +213,18 @@ def _definitions(matches: list[Match], source: Source, above: dict[int, int], la
         depth = around[-1][2] + 1 if around else 0
         if kind == "function" and ((outer and outer.kind in METHOD_HOLDERS) or scope):
             kind = "method"
-        parts = (outer.qualified_name if outer and depth < DEEPEST else "", scope, name)
+        around_it = outer.qualified_name if outer and depth < DEEPEST else ""
+        whole = ".".join([part for part in (around_it, scope, name) if part]) if around_it or scope else name
         row = name_node.start_point[0]
         top = node.start_point[0]
         stop, column = node.end_point
         first = top if minor else lead(above, top)
         parent = -1 if outer is None else outer.parent if outer.minor else around[-1][1]
         summary = _docstring(body, source, language)
-        summary = summary if minor or summary else _comment(first, row, source)
+        summary = summary if minor or summary or first == row else _comment(first, row, source)
         made.append(
             Definition(
-                name, kind, ".".join(part for part in parts if part), first, row, max(stop + (column > 0), row + 1),
+                name, kind, whole, first, row, max(stop + (column > 0), row + 1),
                 parent, minor, symbol, signature or name, summary,
             )
         )  # fmt: skip
@@ -259,8 +260,7 @@ def _docstring(body: Node | None, source: Source, language: str) -> str | None:
     """What the first statement of a Python body says, if it is a text."""
     if language != "python" or body is None:
         return None
-    early = (body.named_child(at) for at in range(min(body.named_child_count, MOST_COMMENT)))
-    first = next((child for child in early if child is not None and child.type != "comment"), None)
+    first = _first_statement(body)
     if first is None or first.type != "expression_statement" or not first.child_count:
         return None
     text = first.child(0)
@@ -268,6 +268,14 @@ def _docstring(body: Node | None, source: Source, language: str) -> str | None:
         return None
     inner = source.text(text).strip("rRuUbBfF").strip("\"'")
     return summary_of(inner.strip().split("\n"), LONGEST_SUMMARY_CHARS)
+
+
+def _first_statement(body: Node) -> Node | None:
+    for at in range(min(body.named_child_count, MOST_COMMENT)):
+        child = body.named_child(at)
+        if child is not None and child.type != "comment":
+            return child
+    return None
 
 
 def _comment_rows(above: dict[int, int]) -> int:

@@ -81,19 +81,24 @@ class InvertedWriter:
             self._add(Stretch(covered, rows))
         while len(self._runs) > _MOST_RUNS:
             sizes = [left.size + right.size for left, right in pairwise(self._runs)]
-            self._merge(sizes.index(min(sizes)))
+            at = sizes.index(min(sizes))
+            self._merge(at, at + 2)
 
     def settle(self) -> bool:
-        """Merge what is better searched as one. Whether anything changed."""
-        before = list(self._runs)
-        at = len(self._runs) - 2
-        while at >= 0:
-            if self._runs[at].size < _STEP * self._runs[at + 1].size:
-                self._merge(at)
-                at = min(at, len(self._runs) - 2)
-            else:
-                at -= 1
-        return self._runs != before
+        """Merge what is better searched as one. Whether anything changed.
+
+        All that belong together at once: two by two, the entries of the last would be written once for each of them.
+        """
+        before = len(self._runs)
+        end = before
+        while end:
+            first, last = end - 1, self._runs[end - 1]
+            while first and self._runs[first - 1].size < _STEP * (last.end - self._runs[first].first):
+                first -= 1
+            if first < end - 1:
+                self._merge(first, end)
+            end = first
+        return len(self._runs) != before
 
     def _add(self, stretch: Stretch) -> None:
         ends = self._part.array("ends", "<i8")
@@ -105,35 +110,35 @@ class InvertedWriter:
 
         def between(low: int, high: int) -> Entries:
             if high - low > 0xFFFFFFFF:
-                return terms, slots, counts
+                return _by_term(terms, slots, counts)
             chosen = np.flatnonzero((terms >= low) & (terms <= high - 1))
-            return terms[chosen], slots[chosen], counts[chosen]
+            return _by_term(terms[chosen], slots[chosen], counts[chosen])
 
-        self._write(stretch, len(terms), between, merging=False)
+        self._write(stretch, len(terms), between)
         self._runs.append(stretch)
 
-    def _merge(self, at: int) -> None:
-        """A run and its right neighbour become one."""
-        left, right = self._runs[at : at + 2]
-        runs = [_run(each, self._part.array) for each in (left, right)]
+    def _merge(self, first: int, end: int) -> None:
+        """Runs that follow each other become one."""
+        parts = self._runs[first:end]
+        runs = [_run(each, self._part.array) for each in parts]
 
         def between(low: int, high: int) -> Entries:
-            terms, slots, counts = zip(*(_entries_between(run, low, high) for run in runs), strict=True)
-            return np.concatenate(terms), np.concatenate(slots), np.concatenate(counts)
+            return _merged([_entries_between(run, low, high) for run in runs])
 
-        self._write(Stretch(left.first, right.end), sum(len(run.slots) for run in runs), between, merging=True)
-        for each in (left, right):
+        whole = Stretch(parts[0].first, parts[-1].end)
+        self._write(whole, sum(len(run.slots) for run in runs), between)
+        for each in parts:
             for kind in _TYPES:
                 self._part.drop(each.file(kind))
-        self._runs[at : at + 2] = [Stretch(left.first, right.end)]
+        self._runs[first:end] = [whole]
 
-    def _write(self, stretch: Stretch, entries: int, between: Callable[[int, int], Entries], *, merging: bool) -> None:
+    def _write(self, stretch: Stretch, entries: int, between: Callable[[int, int], Entries]) -> None:
         """A piece of the hashes after the other, so that memory does not grow with the run."""
         pieces = max(-(-entries // _PIECE_ENTRIES), 1)
         bounds = [round(number * 2**32 / pieces) for number in range(pieces + 1)]
         written = 0
         for low, high in pairwise(bounds):
-            terms, slots, counts = _by_term(*between(low, high), merging=merging)
+            terms, slots, counts = between(low, high)
             is_last = np.ones(len(terms), np.bool_)
             np.not_equal(terms[1:], terms[:-1], out=is_last[:-1])
             last = np.flatnonzero(is_last)
@@ -148,17 +153,30 @@ class InvertedWriter:
             written += len(terms)
 
 
-def _by_term(
-    terms: NDArray[np.uint32], slots: NDArray[np.uint32], counts: NDArray[np.uint16], *, merging: bool = False
-) -> Entries:
-    """In the order of their terms; slots, which ascend already, stay in order inside a term. `merging` says that the
-    terms are two ascending stretches, which the stable sort sees: 4 ms instead of 37 for two of a million.
+def _by_term(terms: NDArray[np.uint32], slots: NDArray[np.uint32], counts: NDArray[np.uint16]) -> Entries:
+    """In the order of their terms; slots, which ascend already, stay in order inside a term.
+
+    By the lower halves of the terms, then by the upper ones: a stable sort of 16-bit numbers counts them, which takes
+    5 ms for the words of 4,000 chunks. A sort of 64-bit numbers, term above place, took 18 on an AMD with AVX-512.
     """
-    keys = terms.astype(np.uint64) << np.uint64(32)
+    order = np.argsort(terms.astype(np.uint16), kind="stable")
+    upper = (terms >> np.uint32(16)).astype(np.uint16)
+    order = order[np.argsort(upper[order], kind="stable")]
+    return terms[order], slots[order], counts[order]
+
+
+def _merged(parts: Sequence[Entries]) -> Entries:
+    """The entries of runs that follow each other, as of one. Each is in the order of its terms, which the stable sort
+    sees: 5 ms for two of 350,000 entries, where sorting them anew takes 12.
+    """
+    terms, slots, counts = map(np.concatenate, zip(*parts, strict=True))
+    keys = terms.astype(np.uint64)
+    keys <<= np.uint64(32)
     keys |= np.arange(len(keys), dtype=np.uint64)
-    keys.sort(kind="stable" if merging else None)
-    order = keys.astype(np.uint32)
-    return (keys >> np.uint64(32)).astype(np.uint32), slots[order], counts[order]
+    keys.sort(kind="stable")
+    order = (keys & np.uint64(0xFFFFFFFF)).view(np.int64)
+    keys >>= np.uint64(32)
+    return keys.astype(np.uint32), slots[order], counts[order]
 
 
 def _entries_between(run: Run, low: int, high: int) -> Entries:
