@@ -82,7 +82,7 @@ def test_runs_that_were_settled_grow_shorter_to_the_right_and_hold_the_same(tmp_
 
 
 def test_terms_that_share_half_of_their_hash_are_told_apart_and_keep_their_order() -> None:
-    terms = [2**32 - 1, 2**16 + 1, 1, 2**16, 0, 2**31] * 2
+    terms = [2**32 - 1, 2**16 + 1, 1, 2**16, 2**8, 3, 0, 2**31] * 2
     slots = np.arange(len(terms), dtype=np.uint32)
     found = inverted._by_term(np.array(terms, np.uint32), slots, (slots + 5).astype(np.uint16))
     rows = sorted((term, slot, slot + 5) for slot, term in enumerate(terms))

@@ -77,22 +77,25 @@ def document_of(code: CodeFile, stretches: Iterable[Stretch]) -> Document:
 
 
 def _parts(code: CodeFile, stretches: Iterable[Stretch]) -> Iterator[_Part]:
-    definitions = code.syntax.definitions
-    by_row = sorted((each.row, at) for at, each in enumerate(definitions) if each.symbol)
-    seen = 0
-    for stretch in stretches:
-        start, stop = trimmed(code.text, stretch.span)
+    text, offsets, definitions = code.text, code.offsets, code.syntax.definitions
+    by_row = sorted([(each.row, at) for at, each in enumerate(definitions) if each.symbol])
+    rows, places = [row for row, _ in by_row], [at for _, at in by_row]
+    seen = first = 0
+    for span, owner, holder in stretches:
+        start, stop = trimmed(text, span)
         if start == stop:
             continue
-        first, last = bisect_right(code.offsets, start) - 1, bisect_right(code.offsets, stop - 1) - 1
+        # From the last one on: stretches come in order, and most are short.
+        first = bisect_right(offsets, start, first) - 1
+        last = bisect_right(offsets, stop - 1, first) - 1
         # Of two parts of one long line the first has its names.
-        until = bisect_left(by_row, (last + 1,), seen)
-        defines = tuple([at for _, at in by_row[seen:until]])
+        until = bisect_right(rows, last, seen)
+        defines = tuple(places[seen:until])
         seen = until
-        main = _main(definitions, defines, (first, last), stretch.owner)
+        main = _main(definitions, defines, (first, last), owner) if defines else owner
         if main == TOP and defines and not _imports_between(code.syntax, first, last):
             main = defines[0]
-        yield _Part(code.text[start:stop], first, last, stretch.holder, main, defines)
+        yield _Part(text[start:stop], first, last, holder, main, defines)
 
 
 def _main(definitions: Sequence[Definition], defines: Iterable[int], rows: tuple[int, int], owner: int) -> int:
@@ -151,7 +154,8 @@ class _Lines:
 
     def between(self, first: int, last: int) -> tuple[str, ...]:
         """Each name once; bounded."""
-        start, stop = bisect_left(self._rows, first), bisect_right(self._rows, last)
+        start = bisect_left(self._rows, first)
+        stop = bisect_right(self._rows, last, start)
         return tuple(dict.fromkeys(self._names[start:stop]))[:MOST_CALLS] if start < stop else ()
 
 
@@ -168,44 +172,52 @@ class _Maker:
         self.imports = _Lines(code.syntax.imports)
 
     def chunk(self, level: Level, text: str, fields: dict[str, Any]) -> Chunk:
-        occurrence = self.occurrences.get((level, text), 0)
-        self.occurrences[level, text] = occurrence + 1
+        """`fields` are the chunk's from here on."""
+        key = (level, text)
+        occurrence = self.occurrences.get(key, 0)
+        self.occurrences[key] = occurrence + 1
         prefix = fields.get("context_prefix", "")
-        own = {
-            "id": chunk_id(self.shared.source_uri, level, text, occurrence),
-            "level": level,
-            "text": text,
-            "content_hash": text_hash(f"{prefix}\n{text}" if prefix else text),
-        }
-        return with_fields(self.shared, fields | own)
+        fields["id"] = chunk_id(self.shared.source_uri, level, text, occurrence)
+        fields["level"] = level
+        fields["text"] = text
+        fields["content_hash"] = text_hash(f"{prefix}\n{text}" if prefix else text)
+        return with_fields(self.shared, fields)
 
     def of_part(self, part: _Part, parent_id: ChunkId | None) -> Chunk:
-        main = self.definitions[part.main] if part.main != TOP else None
-        begun = main is not None and part.first <= main.row <= part.last
-        fields = {
-            "parent_id": parent_id,
-            "start_line": part.first + 1,
-            "end_line": part.last + 1,
-            "context_prefix": self._prefix(part.main, inside=not begun),
-            "calls_out": self.calls.between(part.first, part.last),
-            "imports": self.imports.between(part.first, part.last),
-            "defines": tuple([self._defined(at) for at in part.defines[:MOST_DEFINED]]),
-            **_symbol(main),
-        }
-        return self.chunk("chunk", part.body, fields)
+        body, first, last, _, at, defines = part
+        main = self.definitions[at] if at != TOP else None
+        fields = _symbol(main)
+        fields["parent_id"] = parent_id
+        fields["start_line"] = first + 1
+        fields["end_line"] = last + 1
+        fields["context_prefix"] = self._prefix(at, inside=main is None or not first <= main.row <= last)
+        fields["calls_out"] = self.calls.between(first, last)
+        fields["imports"] = self.imports.between(first, last)
+        fields["defines"] = tuple([self._defined(each) for each in defines[:MOST_DEFINED]])
+        return self.chunk("chunk", body, fields)
 
     def _prefix(self, main: int, *, inside: bool) -> str:
         """The signatures around a definition; its own, too, above a later part of it."""
         innermost = main if inside or main == TOP else self.definitions[main].parent
-        if innermost not in self.prefixes:
+        known = self.prefixes.get(innermost)
+        if known is None:
             chain = _chain(innermost, self.definitions, MOST_AROUND)
             around = (clipped(self.definitions[at].signature, LONGEST_AROUND_CHARS) for at in reversed(chain))
-            self.prefixes[innermost] = SEPARATOR.join(around)
-        return self.prefixes[innermost]
+            known = self.prefixes[innermost] = SEPARATOR.join(around)
+        return known
 
     def _defined(self, at: int) -> Defined:
         each = self.definitions[at]
-        return Defined(each.name, each.kind, each.qualified_name, each.row + 1, each.stop_row)
+        defined = object.__new__(Defined)
+        fields = {
+            "name": each.name,
+            "kind": each.kind,
+            "qualified_name": each.qualified_name,
+            "start_line": each.row + 1,
+            "end_line": each.stop_row,
+        }
+        object.__setattr__(defined, "__dict__", fields)  # half the time of what a frozen class does
+        return defined
 
     # --- parents ---------------------------------------------------------------------------------------
 
@@ -239,12 +251,12 @@ class _Maker:
         if len(text) > self.code.budget.target_chars * PARENT_TARGETS:
             inside = range(at + 1, len(self.definitions))
             text = self._fitted([each.signature, *([each.summary] if each.summary else []), *self._lines(inside, at)])
-        fields = {
+        fields = _symbol(each)
+        fields |= {
             "parent_id": above,
             "start_line": each.first_row + 1,
             "end_line": each.stop_row,
             "context_prefix": self._prefix(at, inside=False),
-            **_symbol(each),
         }
         return self.chunk("section", text, fields)
 
@@ -272,7 +284,8 @@ class _Maker:
         return "\n".join(kept).rstrip()
 
 
-def _symbol(main: Definition | None) -> dict[str, str | None]:
+def _symbol(main: Definition | None) -> dict[str, Any]:
+    """The fields that tell of it, in a dict of their own."""
     if main is None:
         return {}
     return {
