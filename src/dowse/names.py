@@ -43,12 +43,14 @@ def bearers(document: Document) -> dict[tuple[str, str], ChunkId]:
     folder, _, file = document.path.rpartition("/")
     stem, package = file.partition(".")[0], folder.rpartition("/")[2]
     whole = [(FILE, file), (MODULE, package if stem in _FOLDER_FILES else stem)]
-    chunks = sorted(document.chunks, key=lambda each: each.level != "chunk")  # what is searched comes first
+    chunks = [each for each in document.chunks if each.level == "chunk"]  # what is searched comes first
+    chunks += [each for each in document.chunks if each.level != "chunk"]
     if chunks:
         found.update(dict.fromkeys(whole, chunks[0].id))
     for chunk in chunks:
+        own = chunk.id
         for key in _names(chunk, stem):
-            found.setdefault(key, chunk.id)
+            found.setdefault(key, own)
         if chunk.language == "go":  # there, a package is a folder
             found.setdefault((MODULE, package), chunk.id)
     return found
@@ -58,11 +60,11 @@ def _names(chunk: Chunk, stem: str) -> list[tuple[str, str]]:
     """The chunk's own, without its file's."""
     names: list[tuple[str, str]] = []
     if chunk.symbol_name or chunk.qualified_name or chunk.defines:  # prose has none
-        spelled = {chunk.symbol_name, chunk.qualified_name, *(each.qualified_name for each in chunk.defines)}
+        spelled = {chunk.symbol_name, chunk.qualified_name, *[each.qualified_name for each in chunk.defines]}
         names += [(SYMBOL, each) for name in spelled if name for each in symbol_names(name)]
     if chunk.thread_id:
         names.append((THREAD, thread_name(chunk)))
-    if chunk.level == "chunk":
+    if chunk.level == "chunk" and (chunk.corpus_type == "DOC_ADR" or _NUMBER.search(chunk.text)):
         names += [(CODE, code) for code in _codes(chunk, stem)]
     return names
 
@@ -89,7 +91,7 @@ def thread_name(chunk: Chunk) -> str:
 def _codes(chunk: Chunk, stem: str) -> Iterator[str]:
     if chunk.corpus_type == "DOC_ADR" and (number := _NUMBERED.match(stem)):
         yield f"ADR-{number[1]}"
-    if chunk.corpus_type.startswith("CONVO") or not _NUMBER.search(chunk.text):
+    if chunk.corpus_type.startswith("CONVO"):
         return
     if chunk.corpus_type.startswith("DOC"):
         found = (match["row"] or match["heading"] for match in _DEFINED.finditer(chunk.text))

@@ -107,12 +107,14 @@ def link(store: Store, writer: StoreWriter, report: Reporter | None = None, hear
 
 def _wake(store: Store, reader: StoreReader, writer: StoreWriter) -> None:
     """Let those be linked again who may speak of a name that came or went."""
+    waiting = len(writer.unlinked(MAKER))
+    if waiting and waiting >= reader.stats.documents:  # all of them do already, and the names may be very many
+        writer.relink(MAKER, ())
+        return
     renamed = writer.renamed()
     if not renamed:
         return
-    if len(writer.unlinked(MAKER)) >= reader.stats.documents:
-        speakers: set[str] = set()  # all of them wait already
-    elif len(renamed) > MOST_NAMES:
+    if len(renamed) > MOST_NAMES:
         speakers = {info.id for info in store.documents()}
     else:
         speakers = set(_speakers(renamed, reader, Tokenizer()))
