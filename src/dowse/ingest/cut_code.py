@@ -57,6 +57,7 @@ class _Cutter:
         self.offsets = offsets
         self.budget = budget
         self.small_chars = int(budget.target_chars * SMALL)
+        self.tiny_chars = budget.tiny_chars
         self.inside: dict[int, list[int]] = {}  # by definition, those that make chunks in it
         for at, each in enumerate(syntax.definitions):
             if not each.minor:
@@ -72,12 +73,14 @@ class _Cutter:
         """By definition: whether it is cut open, because everything around it is and it is too large itself."""
         definitions = self.syntax.definitions
         whole_chars = self.budget.limit_chars - CLOSER_CHARS
+        holder_chars = int(self.budget.target_chars * SMALL_HOLDER)
         opened: list[bool] = []
         for at, each in enumerate(definitions):
+            if each.minor or (each.parent != TOP and not opened[each.parent]):
+                opened.append(False)
+                continue
             holder = at in self.inside and each.kind in HOLDERS
-            most = int(self.budget.target_chars * SMALL_HOLDER) if holder else whole_chars
-            large = not each.minor and self.size(each.first_row, each.stop_row) > most
-            opened.append(large and (each.parent == TOP or opened[each.parent]))
+            opened.append(self.size(each.first_row, each.stop_row) > (holder_chars if holder else whole_chars))
         return opened
 
     def blocks(self) -> list[_Block]:
@@ -125,18 +128,20 @@ class _Cutter:
         return made
 
     def _joins(self, left: _Block, right: _Block) -> bool:
-        together = self.size(left.first, right.stop)
-        tiny = self.budget.tiny_chars
-        if self._too_long(right):
+        offsets, tiny, limit = self.offsets, self.tiny_chars, self.budget.limit_chars
+        start, between, stop = offsets[left.first], offsets[right.first], offsets[right.stop]
+        left_chars = offsets[left.stop] - start
+        if stop - between > limit:
             leads = self._is_head(left) and self._is_head(right)
-            return leads and self.size(left.first, left.stop) < tiny and self._parent(right) == left.owner
-        if together > self.budget.limit_chars:
+            return leads and left_chars < tiny and self._parent(right) == left.owner
+        together = stop - start
+        if together > limit:
             return False
-        if self.size(right.first, right.stop) < tiny and not self._is_head(right):
+        if stop - between < tiny and not self._is_head(right):
             return True
         if left.holder != right.holder:
             return False
-        if self.size(left.first, left.stop) < tiny:
+        if left_chars < tiny:
             return True
         if together > self.budget.target_chars or not left.run:
             return False

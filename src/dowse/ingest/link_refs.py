@@ -94,7 +94,7 @@ class Speech:
         found = self._code(chunk) if chunk.corpus_type.startswith("CODE") else list(self._prose(chunk))
         if chunk.thread_id:
             found.append(Reference("replies_to", THREAD, thread_name(chunk), chunk.thread_id))
-        return list(dict.fromkeys(found))[:MOST_REFERENCES]
+        return list(dict.fromkeys(found))[:MOST_REFERENCES] if len(found) > 1 else found
 
     def _code(self, chunk: Chunk) -> list[Reference]:
         found = [reference for spelled in chunk.calls_out for reference in self._calls[spelled]]

@@ -238,13 +238,13 @@ def _comment(first: int, row: int, source: Source) -> str | None:
 
 def _signature(node: Node, name: Node, body: Node | None, source: Source) -> str:
     """What stands before the body, in one line; annotations on lines of their own are left out."""
-    row = node.start_point[0]
-    if name.start_point[0] > row and _ANNOTATION.match(source.data, source.starts[row]):
-        row = name.start_point[0]
+    row, name_row = node.start_point[0], name.start_point[0]
+    if name_row > row and _ANNOTATION.match(source.data, source.starts[row]):
+        row = name_row
     start = source.starts[row]
     if node.start_byte - start > LONGEST_INDENT_BYTES:
         start = node.start_byte
-    stop = source.starts[name.start_point[0] + 1] if body is None else body.start_byte
+    stop = source.starts[name_row + 1] if body is None else body.start_byte
     head = source.data[start : min(max(stop, name.end_byte), start + 8 * LONGEST_SIGNATURE_CHARS)]
     return clipped(head.decode("utf-8", "replace"), LONGEST_SIGNATURE_CHARS).rstrip(" \t{:=;(")
 
@@ -304,15 +304,17 @@ def _standing_alone(nodes: Sequence[Node], source: Source) -> dict[int, int]:
 def _calls(nodes: Sequence[Node], source: Source) -> list[tuple[int, str]]:
     names: dict[bytes, str | None] = {}
     found: list[tuple[int, int, str]] = []
+    data = source.data
     for node in nodes:
         start = node.start_byte
-        text = source.data[start : node.end_byte]
-        if text not in names:
-            names[text] = called(text.decode("utf-8", "replace"))
-        name = names[text]
+        text = data[start : node.end_byte]
+        name = names.get(text, "")
+        if name == "":  # not met before
+            name = names[text] = called(text.decode("utf-8", "replace"))
         if name is not None:
             found.append((start, node.start_point[0], name))
-    return [(row, name) for _, row, name in sorted(found)]
+    found.sort()
+    return [(row, name) for _, row, name in found]
 
 
 def _imports(nodes: Sequence[Node], source: Source, language: str) -> list[tuple[int, str]]:
