@@ -22,7 +22,7 @@ from dowse.engine import Engine
 from dowse.persist.embedded import EmbeddedStore
 from dowse.query.pipeline import answer
 from dowse.text import Tokenizer
-from dowse.types import QueryRequest, QueryResult
+from dowse.types import Document, QueryRequest, QueryResult
 from factories import document, vectors
 
 SAMPLE = Path(dowse.__file__).parent / "sample" / "acme"
@@ -35,7 +35,8 @@ CALLS = 5_500  # Python and C calls of one warm query, without staleness, in one
 COLD_FILES = 39  # opened by `dowse search` besides modules
 COLD_MODULES = 397  # imported by `dowse search --json` by words alone
 WARM_FILES = 0  # opened by one warm query
-UPDATE_STATEMENTS = 49  # SQL statements of replacing four documents, with vectors, until they are searchable
+UPDATE_STATEMENTS = 43  # SQL statements of replacing four documents, with vectors, until they are searchable
+UPDATE_PAGES = 22  # of SQLite, that replacing 20 chunks of 4,000 changes, with vectors, until they are searchable
 HELP_MODULES = 118  # imported by `dowse --help`
 
 # What a run that does not need it must not load. Reading documents, drawing on a terminal and running models are
@@ -176,6 +177,37 @@ def test_an_update_needs_few_statements(tmp_path: Path) -> None:
     statements = [update(number) for number in range(3)][-1]
     store.close()
     assert 0 < len(statements) <= UPDATE_STATEMENTS * ROOM, statements
+
+
+def _pages_logged(index: Path) -> int:
+    """How many pages SQLite's log holds: those that carry its salt, one after the other."""
+    log = (index / "dowse.db-wal").read_bytes()
+    page_bytes, salt, found = int.from_bytes(log[8:12], "big"), log[16:24], 0
+    while log[(start := 32 + found * (24 + page_bytes)) + 8 : start + 16] == salt:
+        found += 1
+    return found
+
+
+def test_an_update_changes_few_pages(tmp_path: Path) -> None:
+    """Decision 17: with keys that are spread evenly it were twice as many, and more the larger the index is."""
+    store = EmbeddedStore(tmp_path / "index")
+    writer = store.writer()
+
+    def put(documents: list[Document]) -> None:
+        writer.put(documents)
+        writer.publish()
+        writer.use_model("m", 8)
+        while waiting := [each.content_hash for each in writer.pending(5000)]:
+            writer.put_vectors(waiting, vectors(waiting, 8))
+
+    put([document(f"{file}.py", *(f"text {each} of {file}" for each in range(5))) for file in range(800)])
+    put([document(f"{file}.py", *(f"other {each} of {file}" for each in range(5))) for file in range(4)])
+    before = _pages_logged(store.folder)
+    put([document(f"{file}.py", *(f"third {each} of {file}" for each in range(5))) for file in range(4)])
+    changed = _pages_logged(store.folder) - before
+    writer.close()
+    store.close()
+    assert 0 < changed <= UPDATE_PAGES * ROOM, changed
 
 
 def _cold(arguments: list[str], **variables: str) -> dict[str, Any]:
