@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import fields
@@ -50,6 +51,17 @@ def test_every_way_to_the_first_page_shows_the_same(arguments: list[str]) -> Non
     env = os.environ | {"PYTHONPATH": str(Path(dowse.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
     assert done.stdout == page() + "\n" == _run(*arguments)[1]
+
+
+def test_a_reader_who_leaves_gets_no_traceback() -> None:
+    """`dowse --help | head -0`"""
+    env = os.environ | {"PYTHONPATH": str(Path(dowse.__file__).parents[1])}
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "dowse", "--help"]
+    done = subprocess.run(command, env=env, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, "")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -13,7 +13,11 @@ def main() -> None:
     if sys.argv[1:] in ([], ["-h"], ["--help"]):
         from dowse.serve.help import page
 
-        print(page())
+        try:
+            print(page(), flush=True)
+        except BrokenPipeError:  # `dowse | head`, as in serve/cli.py
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(128 + 13)
         return
     from dowse.serve.cli import main as run
 
