@@ -6,7 +6,7 @@ Drawn by hand, with the standard library alone: a few lines and bars need no plo
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import log10
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ OUT = Path(__file__).parents[1] / "docs" / "img"
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 340, 70, 150, 40, 45
 COLOURS = ("#1b6ca8", "#d1495b", "#66a182", "#edae49", "#6d597a", "#2e4057", "#8d96a3", "#00798c", "#b56576")
 FILTERS = ("none", "10 %", "0.5 %")
+OWN = ("dowse", "dowse numpy")  # with and without the fast kernel
 LETTER, ROW = 6.2, 12  # about a letter's width and a line's height, at the size of names
 
 Points = Sequence[tuple[float, float]]
@@ -33,14 +34,12 @@ def main() -> None:
         "memory-chunks.svg": lines("Memory and disk, MB against chunks", "chunks", "MB", _memory(found)),
         "build-chunks.svg": lines("Building words, CPU s against chunks", "chunks", "CPU s", _build(found)),
     }
-    largest = max(
-        (each for each in found.values() if _engines(each)), key=lambda each: int(each["chunks"]), default=None
-    )
+    largest = beside_peers(found.values())
     if largest is not None:
         size = f"{largest['chunks']:,} chunks"
-        plots["selectivity.svg"] = bars(f"Hybrid query by filter, {size}, CPU ms", _by_filter(largest, "hybrid"))
-        plots["peers-words.svg"] = bars(f"One BM25 leg, {size}, CPU ms", _by_filter(largest, "words"))
-        plots["peers-dense.svg"] = bars(f"Nearest vectors, {size}, CPU ms", _by_filter(largest, "dense"))
+        plots["selectivity.svg"] = bars(f"Hybrid query by filter, {size}, CPU ms, logarithmic", _by_filter(largest, "hybrid"))
+        plots["peers-words.svg"] = bars(f"One BM25 leg, {size}, CPU ms, logarithmic", _by_filter(largest, "words"))
+        plots["peers-dense.svg"] = bars(f"Nearest vectors, {size}, CPU ms, logarithmic", _by_filter(largest, "dense"))
     quality = cache.folder("results") / "quality.json"
     if quality.exists():
         points = _quality(json.loads(quality.read_text("utf-8")))
@@ -56,8 +55,10 @@ def runs() -> list[dict[str, Any]]:
     return [json.loads(file.read_text("utf-8")) for file in files]
 
 
-def _engines(run: Mapping[str, Any]) -> list[str]:
-    return [name for name in run["details"]["rss_mb"] if name != "dowse"]
+def beside_peers(runs: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
+    """The largest run that measured others, too."""
+    compared = (run for run in runs if set(run["details"]["rss_mb"]) - set(OWN))
+    return max(compared, key=lambda run: int(run["chunks"]), default=None)
 
 
 def _times(run: Mapping[str, Any], engine: str, leg: str, chosen: str) -> float | None:
@@ -98,8 +99,8 @@ def _build(runs: Mapping[int, Mapping[str, Any]]) -> dict[str, Points]:
 def _by_filter(run: Mapping[str, Any], leg: str) -> dict[str, dict[str, float]]:
     """By engine, CPU ms by filter; Dowse's prose leg stands for words."""
     found: dict[str, dict[str, float]] = {}
-    for engine in ("dowse", *_engines(run)):
-        own = "bm25_nlp" if engine == "dowse" and leg == "words" else leg
+    for engine in run["details"]["rss_mb"]:
+        own = "bm25_nlp" if engine in OWN and leg == "words" else leg
         times = {chosen: ms for chosen in FILTERS if (ms := _times(run, engine, own, chosen)) is not None}
         if times:
             found[engine] = times

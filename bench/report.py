@@ -24,8 +24,9 @@ MILLION = 1_000_000
 def main() -> None:
     plot.main()
     runs = {each["chunks"]: each for each in plot.runs()}
-    compared = [run for run in runs.values() if set(run["details"]["rss_mb"]) - {"dowse", "dowse numpy"}]
-    largest = max(compared, key=lambda run: int(run["chunks"]))
+    largest = plot.beside_peers(runs.values())
+    if largest is None:
+        raise SystemExit("no run has measured others, too; run `python -m bench.engine --chunks 100000` first")
     tables = {
         "machine": _machine(largest),
         "bars": _bars(largest),

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -143,6 +144,16 @@ def test_likeness_tells_the_like_from_the_unlike() -> None:
 
 
 # --- plots and adapters -----------------------------------------------------------------------------
+
+
+def test_what_is_drawn_beside_peers_is_the_largest_run_that_has_some() -> None:
+    def run(chunks: int, *engines: str) -> dict[str, Any]:
+        return {"chunks": chunks, "details": {"rss_mb": dict.fromkeys(engines, 1.0)}}
+
+    own = ("dowse", "dowse numpy")
+    runs = [run(10, *own, "lancedb"), run(100, *own, "lancedb"), run(1000, *own)]
+    assert plot.beside_peers(runs) == runs[1]
+    assert plot.beside_peers(runs[2:]) is None
 
 
 def test_plots_are_well_formed_and_name_what_they_show() -> None:
