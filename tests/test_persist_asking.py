@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dowse.filters import by_path
 from dowse.persist.asking import _OFTEN, _VECTORS_AFTER, Beside, Few, Question, Room, Tallies, counted, known
 from dowse.persist.bm25 import term_score
+from dowse.persist.embedded import EmbeddedStore
 from dowse.persist.forward import Asked, ForwardReader
 from dowse.persist.kernel import NUMPY, Kernel, Norm, Packed, open_kernel
 from dowse.persist.vectors import Layers
+from dowse.ports import Bm25
+from factories import document
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 ANY_KERNEL = pytest.mark.parametrize("kernel", [NUMPY, open_kernel("fast")], ids=["numpy", "fast"])
@@ -136,16 +142,61 @@ def test_a_leg_remembers_the_last_question_alone_and_only_what_passed() -> None:
     first, second = Question(nothing, [], 0.0), Question(nothing, [], 0.0)
     mask = np.array([True, False, True])
     for question in (first, second):
-        tally = tallies.begin("bm25_code", question, mask)
+        tally = tallies.begin("bm25_code")
         tally.grow(3)
         tally.add(np.array([0, 2]), np.array([1.5, 2.5]))
+        tallies.keep("bm25_code", tally, question, mask)
     assert {leg: each.tolist() for leg, each in tallies.known({"bm25_code": second}, np.array([2, 0])).items()} == {
         "bm25_code": [2.5, 1.5]
     }
     assert tallies.known({"bm25_code": second}, np.array([1, 2])) == {}
     assert tallies.known({"bm25_code": first, "bm25_nlp": second}, np.array([2])) == {}
-    tallies.begin("bm25_nlp", first, mask[:0])  # all pass
+    tallies.keep("bm25_nlp", tallies.begin("bm25_nlp"), first, mask[:0])  # all pass
     assert tallies.known({"bm25_nlp": first}, np.empty(0, np.int64))["bm25_nlp"].tolist() == []
+
+
+@ANY_KERNEL
+def test_a_search_that_is_interrupted_leaves_nothing_for_the_next(kernel: Kernel, tmp_path: Path) -> None:
+    with closing(EmbeddedStore(tmp_path / "index", kernel=kernel)) as store:
+        with closing(store.writer()) as writer:
+            writer.put([document(f"{n}.md", f"alpha beta{n} gamma{n % 7}") for n in range(600)])  # a run, not a tail
+        reader = store.reader()
+
+        def ask(term: str) -> list[tuple[int, float]]:
+            found = reader.search_words("bm25_code", [term], 9, ())
+            return list(zip(found.ids.tolist(), found.scores.tolist(), strict=True))
+
+        class Interrupted:
+            def best(self, runs: Any, weights: Any, norm: Any, mask: Any, k: int, tally: Any) -> None:
+                kernel.best(runs, weights, norm, mask, k, tally)
+                tally.sums += 1.0  # as if it had added up some, and had not noted where
+                raise KeyboardInterrupt
+
+        before = ask("gamma3")
+        reader._kernel = Interrupted()  # type: ignore[assignment]
+        with pytest.raises(KeyboardInterrupt):
+            ask("beta5")
+        reader._kernel = kernel
+        assert len(before) == 9
+        assert ask("gamma3") == before
+
+
+def test_views_with_other_constants_share_the_room_for_copies(tmp_path: Path) -> None:
+    with closing(EmbeddedStore(tmp_path / "index")) as store:
+        with closing(store.writer()) as writer:
+            writer.put([document(f"{n}.md", "alpha") for n in range(40)])
+        reader = store.reader()
+        view = reader.with_bm25(Bm25(0.9, 0.4))
+        for n in range(40):  # more filters than are remembered
+            view.search_words("bm25_code", ["alpha"], 5, (by_path(f"{n}.md"),))
+        assert view._room is reader._room
+
+
+def test_room_that_is_emptied_has_all_of_it_again() -> None:
+    room = Room(100)
+    assert [room.has(60), room.has(60), room.has(40)] == [True, False, True]
+    room.empty()
+    assert room.has(100)
 
 
 @given(st.lists(st.sampled_from("abcd")))

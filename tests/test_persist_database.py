@@ -174,6 +174,29 @@ def test_the_log_has_room_ahead_of_what_is_committed(database: Database, path: P
     assert size < outgrown < log.stat().st_size
 
 
+def test_writers_who_take_turns_do_not_take_each_others_room_for_growth(database: Database, path: Path) -> None:
+    log = path.with_name("dowse.db-wal")
+    for number in range(20):
+        database.set_fact("one", str(number))
+        with closing(Database(path)) as other:
+            other.set_fact("two", str(number))
+    assert log.stat().st_size < 2 * (1 << 20)
+
+
+def test_only_the_own_log_gets_room_wherever_the_process_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).mkdir()
+        create_database(tmp_path / name / "dowse.db")
+    monkeypatch.chdir(tmp_path / "here")
+    with closing(Database(Path("dowse.db"))) as own, closing(Database(tmp_path / "there" / "dowse.db")) as other:
+        own.set_fact("a", "1")
+        other.set_fact("a", "1")
+        monkeypatch.chdir(tmp_path / "there")
+        size = (tmp_path / "there" / "dowse.db-wal").stat().st_size
+        own.set_fact("a", "2")
+        assert (tmp_path / "there" / "dowse.db-wal").stat().st_size == size
+
+
 def test_a_log_that_ends_in_zeros_is_read_to_the_last_commit(database: Database, path: Path, tmp_path: Path) -> None:
     for number in range(4):
         database.put([document(f"{number}.md", f"text {number}")])

@@ -122,6 +122,32 @@ def test_models_do_not_share_vectors_and_a_removed_one_leaves_none(database: Dat
     assert known(embeddings, one) == known(Embeddings(database), one) == {1, 2, 7}
 
 
+def test_a_removed_model_is_not_filed_from_memory(database: Database) -> None:
+    recent = Recent()
+    embeddings = Embeddings(database, recent)
+    one, two = embeddings.add_model("one", DIMENSION), embeddings.add_model("two", DIMENSION)
+    put(embeddings, one, 1, 2)
+    put(embeddings, two, 3)
+    embeddings.remove_model(one)
+    put(Embeddings(database, recent), two, *range(10, 20))
+    assert database.query("SELECT DISTINCT model FROM embedded") == [(two.number,)]
+    assert known(Embeddings(database, recent), two) == {3, *range(10, 20)}
+
+
+def test_no_number_is_used_twice_when_another_process_removed_a_model(database: Database, path: Path) -> None:
+    recent = Recent()
+    embeddings = Embeddings(database, recent)
+    one, two = embeddings.add_model("one", DIMENSION), embeddings.add_model("two", DIMENSION)
+    put(embeddings, one, 1)
+    put(embeddings, two, 2, 3)  # the last numbers
+    with closing(Database(path)) as other:
+        Embeddings(other).remove_model(two)
+        put(Embeddings(other), one, 4, 5)  # as many as went
+    assert known(Embeddings(database, recent), one) == {1, 4, 5}
+    put(Embeddings(database, recent), one, *range(10, 20))
+    assert known(Embeddings(database), one) == {1, 4, 5, *range(10, 20)}
+
+
 def test_a_write_that_failed_is_not_remembered(database: Database) -> None:
     embeddings = Embeddings(database)
     model = embeddings.add_model("m", DIMENSION)

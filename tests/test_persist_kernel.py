@@ -59,6 +59,13 @@ def test_asked_for_more_codes_than_there_are_gives_all(kernel: Kernel) -> None:
 
 
 @ANY_KERNEL
+@pytest.mark.parametrize("count", [60, 61, 100, 500])
+def test_asked_for_more_codes_than_are_allowed_gives_none_that_is_refused(kernel: Kernel, count: int) -> None:
+    columns, allowed = codes(100, 2, 4), np.arange(0, 60)  # most: refused ones are told by their distance
+    assert kernel.nearest_codes(columns, columns[0][:2], count, allowed).tolist() == allowed.tolist()
+
+
+@ANY_KERNEL
 def test_dots_are_those_of_the_rows_asked_for(kernel: Kernel) -> None:
     rng = np.random.default_rng(5)
     coarse, fine = (read_only(rng.integers(-127, 128, (40, 100)).astype(np.int8)) for _ in range(2))

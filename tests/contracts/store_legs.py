@@ -312,6 +312,14 @@ class StoreLegsContract(StoreContract):
             writer.put_vectors(asked, broken)
         assert (writer.pending_count(), store.reader().stats.vectors) == (1, 0)
 
+    @pytest.mark.parametrize("value", [np.nan, np.inf])
+    def test_a_question_without_a_direction_is_refused(self, store: Store, writer: StoreWriter, value: float) -> None:
+        writer.put([document("a", "alpha")])
+        writer.publish()
+        embed_all(writer)
+        with pytest.raises(BadRequestError, match="NaN or infinity"):
+            store.reader().search_vectors(np.full(DIMENSION, value, np.float32), 5, ())
+
     def test_another_model_is_refused(self, store: Store, writer: StoreWriter) -> None:
         writer.put([document("a", "alpha")])
         writer.publish()

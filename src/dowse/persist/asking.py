@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from threading import local
+from threading import Lock, local
 from weakref import ref
 
 import numpy as np
@@ -61,15 +61,22 @@ class Few:
 class Room:
     """What copies may take together, for as long as the filters are remembered that they are for."""
 
-    def __init__(self, left_bytes: int = _ROOM_BYTES) -> None:
-        self._left_bytes = left_bytes
+    def __init__(self, all_bytes: int = _ROOM_BYTES) -> None:
+        self._all_bytes = self._left_bytes = all_bytes
+        self._lock = Lock()
 
     def has(self, wanted_bytes: int) -> bool:
         """If so, it is taken."""
-        if wanted_bytes > self._left_bytes:
-            return False
-        self._left_bytes -= wanted_bytes
-        return True
+        with self._lock:
+            if wanted_bytes > self._left_bytes:
+                return False
+            self._left_bytes -= wanted_bytes
+            return True
+
+    def empty(self) -> None:
+        """The filters are forgotten, and what was copied for them."""
+        with self._lock:
+            self._left_bytes = self._all_bytes
 
 
 class Beside:
@@ -85,16 +92,24 @@ class Beside:
         self._room = room
         self._times = 0
         self._layers: Layers | None = None
+        self._copying = Lock()
 
     def layers(self) -> Layers | None:
         """What is copied so far. Asked once a question."""
+        if self._copying.acquire(blocking=False):  # who comes while another copies takes what there is
+            try:
+                self._copy_more()
+            finally:
+                self._copying.release()
+        return self._layers
+
+    def _copy_more(self) -> None:
         self._times += 1
         reader, layers, count = self._reader, self._layers, len(self._rows)
         if layers is None and self._times > _CODES_AFTER and self._room.has(reader.code_bytes * count):
             self._layers = reader.codes_beside(self._rows)
         if layers and not layers.kept and self._times > _VECTORS_AFTER and self._room.has(reader.row_bytes * count):
             self._layers = Layers(layers.signs, reader.beside(self._rows))
-        return self._layers
 
 
 @dataclass(frozen=True)
@@ -147,11 +162,15 @@ class Tallies(local):
     def __init__(self) -> None:
         self._of: dict[Leg, tuple[Tally, ref[Question], Mask]] = {}
 
-    def begin(self, leg: Leg, question: Question, mask: Mask) -> Tally:
-        """To be filled with what the question finds among the chunks that pass the mask; an empty one lets all pass."""
-        tally = self._of[leg][0] if leg in self._of else Tally()
+    def begin(self, leg: Leg) -> Tally:
+        """To be filled with what a question finds, and kept. One that is not, since the search was interrupted, is let
+        go: what was added up in it would count for the next question, too.
+        """
+        return self._of.pop(leg)[0] if leg in self._of else Tally()
+
+    def keep(self, leg: Leg, tally: Tally, question: Question, mask: Mask) -> None:
+        """What the question found among the chunks that pass the mask; an empty one lets all pass."""
         self._of[leg] = tally, ref(question), mask
-        return tally
 
     def known(self, questions: Mapping[Leg, Question], slots: Slots) -> dict[Leg, Values]:
         """Of the legs that were asked this last, the scores of these slots, if all of them passed the mask."""

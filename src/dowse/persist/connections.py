@@ -16,6 +16,7 @@ _BUSY_S = 30.0
 _MAPPED_BYTES = 1 << 29  # at a million chunks 2 GB are .9 GB of RSS, and 256 MB cost a question some .1 ms
 _READ_CACHE_KB, _WRITE_CACHE_KB = 1024, 32768  # chosen: what a search looks at, and what one transaction changes
 _CHECKPOINT_PAGES = 16000  # chosen: some transactions, which touch many pages twice; 4000 cost 1 % more CPU of indexing
+_FRAME_BYTES = 24 + 4096  # of a page in the log, which is never all zeros: it carries the page's number and a salt
 _LOG_STEP_BYTES = 1 << 20  # chosen: what some four small updates write
 
 
@@ -27,7 +28,7 @@ class Connections:
         self._read_only = read_only
         self._local = threading.local()
         self.all: list[sqlite3.Connection] = []
-        self._log = f"{path}-wal"
+        self._log = f"{path.absolute()}-wal"
         self._log_bytes = 0  # as long as it was made ahead of what SQLite writes to it
 
     @property
@@ -80,9 +81,12 @@ class Connections:
         with suppress(OSError):  # a full disk is for the transaction to find
             size = os.stat(self._log).st_size
             if size > self._log_bytes:
-                handle = os.open(self._log, os.O_WRONLY | os.O_CLOEXEC)
+                handle = os.open(self._log, os.O_RDWR | os.O_CLOEXEC)
                 try:
-                    self._log_bytes = size + os.pwrite(handle, bytes(_LOG_STEP_BYTES), size)
+                    end = os.pread(handle, _FRAME_BYTES, max(size - _FRAME_BYTES, 0))
+                    if any(end):  # else another process has made it longer
+                        size += os.pwrite(handle, bytes(_LOG_STEP_BYTES), size)
+                    self._log_bytes = size
                 finally:
                     os.close(handle)
 

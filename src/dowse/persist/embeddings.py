@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from zlib import crc32
@@ -61,14 +62,17 @@ class Embeddings:
         return next(model for model in self.models() if model.name == name)
 
     def remove_model(self, model: Model) -> None:
+        recent = self._look()
         with self._database.transaction() as connection:
+            # So that no number is used twice, and whoever remembers some of its vectors looks again.
+            _file_hashes(connection, recent.numbers, recent.up_to[1])
             for table in ("embeddings", "embedded"):
                 connection.execute(f"DELETE FROM {table} WHERE model = ?", [model.number])
             connection.execute("DELETE FROM models WHERE number = ?", [model.number])
         self._models = None
 
     def put(self, model: Model, content_hashes: Sequence[str], vectors: Matrix) -> None:
-        """Of two vectors for one content, the first counts."""
+        """Of two vectors for one content, the first counts once their hashes are filed; until then either may."""
         data, size = vectors.astype("<f4", copy=False).tobytes(), 4 * model.dimension
         blobs = [data[start : start + size] for start in range(0, len(data), size)]
         recent = self._look()
@@ -83,9 +87,7 @@ class Embeddings:
             )
             last += len(rows)
             if len(numbers) > _MOST_RECENT:
-                known = sorted((*key, number) for key, number in numbers.items())
-                connection.executemany("INSERT OR IGNORE INTO embedded VALUES (?, ?, ?)", known)
-                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [_SETTLED, str(last)])
+                _file_hashes(connection, numbers, last)
                 settled, numbers = last, {}
         recent.up_to, recent.numbers = (settled, last), numbers
 
@@ -123,3 +125,10 @@ class Embeddings:
             recent.numbers = {(model, each): number for model, each, number in rows}
             recent.up_to = up_to
         return recent
+
+
+def _file_hashes(connection: sqlite3.Connection, numbers: Mapping[tuple[int, bytes], int], last: int) -> None:
+    """Sorted, so that a page of the table is looked up once for all that go there. It goes up to `last` then."""
+    known = sorted((*key, number) for key, number in numbers.items())
+    connection.executemany("INSERT OR IGNORE INTO embedded VALUES (?, ?, ?)", known)
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [_SETTLED, str(last)])

@@ -164,7 +164,7 @@ class NumpyKernel:
             refused = np.ones(total, np.bool_)
             refused[allowed] = False
             distances[refused] = 64 * len(columns) + 1
-        limit = int(np.searchsorted(np.cumsum(np.bincount(distances)), count))
+        limit = min(int(np.searchsorted(np.cumsum(np.bincount(distances)), count)), 64 * len(columns))
         chosen = np.flatnonzero(distances <= limit)
         return allowed[chosen] if few and allowed is not None else chosen
 

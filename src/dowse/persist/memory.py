@@ -17,7 +17,7 @@ from dowse.names import names_of
 from dowse.persist.bm25 import attainable, length_norm, query_weights, term_score
 from dowse.persist.links import STRUCTURAL, edge_order, folded, name_order
 from dowse.persist.services import checked
-from dowse.persist.vectors import check_vectors
+from dowse.persist.vectors import check_vector, check_vectors
 from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, Pending, Slots, StoreStats, Values, Vector
 from dowse.text import Tokenizer
 from dowse.types import (
@@ -235,6 +235,7 @@ class MemoryReader:
         return _best(rows, k)
 
     def search_vectors(self, vector: Vector, k: int, where: Filter) -> Found:
+        check_vector(vector)
         found = [(each.id, self._state.vectors.get(each.content_hash)) for each in self._passing(where)]
         rows = [(id_number(each), float(vector @ own)) for each, own in found if own is not None]
         return _best(rows, k)

@@ -26,7 +26,7 @@ from dowse.persist.inverted import InvertedReader
 from dowse.persist.kernel import NUMPY, Best, Kernel, Norm, joined
 from dowse.persist.sqlite_rows import batches, signed, unsigned
 from dowse.persist.state import UNREAD, States, read_state
-from dowse.persist.vectors import VectorReader
+from dowse.persist.vectors import VectorReader, check_vector
 from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, StoreStats, Values, Vector
 from dowse.tables import Tables
 from dowse.types import Chunk, ChunkId, DocumentInfo, Edge, Leg, Name, Service, ServiceEdge
@@ -132,6 +132,7 @@ class Snapshot:
         return self._found(slots, scores, k, settled=chosen.few is not None)
 
     def search_vectors(self, vector: Vector, k: int, where: Filter) -> Found:
+        check_vector(vector)
         chosen = self._selection(where)
         if self._vectors is None or not chosen.count or k <= 0:
             return _nothing()
@@ -299,14 +300,15 @@ class Snapshot:
 
     def _best(self, leg: Leg, question: Question, k: int, mask: Mask) -> Best:
         """At least the best k of the runs and of the tail."""
-        tally = self._tallies.begin(leg, question, mask)
+        tally = self._tallies.begin(leg)
         found = self._kernel.best(question.spans, question.asked.weights, self._norms[leg], mask, k, tally)
-        if not len(self._tail):
-            return found
-        tail = self._tail[mask[self._tail]] if len(mask) else self._tail
-        late = _holding(tail, self._exact(tail, {leg: question})[leg])
-        tally.add(*late)
-        return joined([found, late])
+        if len(self._tail):
+            tail = self._tail[mask[self._tail]] if len(mask) else self._tail
+            late = _holding(tail, self._exact(tail, {leg: question})[leg])
+            tally.add(*late)
+            found = joined([found, late])
+        self._tallies.keep(leg, tally, question, mask)
+        return found
 
     def _exact(self, slots: Slots, questions: Mapping[Leg, Question]) -> dict[Leg, Values]:
         return self._forward.score(slots, {leg: each.asked for leg, each in questions.items()}, self._norms)
@@ -322,7 +324,7 @@ class Snapshot:
             with self._lock:
                 if len(self._selections) >= _SELECTIONS:
                     self._selections.clear()
-                    self._room = Room()
+                    self._room.empty()
                 self._selections[where] = found
         return found
 

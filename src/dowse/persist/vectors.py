@@ -17,7 +17,7 @@ float32 beside int8 took 1,920, and a cosine is off by some 2e-6. The truth in S
 
 from __future__ import annotations
 
-from math import isqrt
+from math import isfinite, isqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,6 +56,12 @@ def check_vectors(vectors: Matrix, rows: int, dimension: int) -> None:
         raise BadRequestError("a vector holds NaN or infinity; the model is broken or its input was")
     found = float(lengths[int(np.argmax(np.abs(lengths - 1)))])
     raise BadRequestError(f"vectors must have length 1, one has {found:.4g}; normalise them, and drop empty ones")
+
+
+def check_vector(vector: Vector) -> None:
+    """Refuse a question's vector that resembles nothing: comparing with what is no number has no order."""
+    if not isfinite(float(vector @ vector)):
+        raise BadRequestError("the question's vector holds NaN or infinity; the model is broken or its input was")
 
 
 class VectorWriter:
