@@ -37,7 +37,9 @@ def main() -> None:
     largest = beside_peers(found.values())
     if largest is not None:
         size = f"{largest['chunks']:,} chunks"
-        plots["selectivity.svg"] = bars(f"Hybrid query by filter, {size}, CPU ms, logarithmic", _by_filter(largest, "hybrid"))
+        plots["selectivity.svg"] = bars(
+            f"Hybrid query by filter, {size}, CPU ms, logarithmic", _by_filter(largest, "hybrid")
+        )
         plots["peers-words.svg"] = bars(f"One BM25 leg, {size}, CPU ms, logarithmic", _by_filter(largest, "words"))
         plots["peers-dense.svg"] = bars(f"Nearest vectors, {size}, CPU ms, logarithmic", _by_filter(largest, "dense"))
     quality = cache.folder("results") / "quality.json"
