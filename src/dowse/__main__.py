@@ -17,7 +17,7 @@ def main() -> None:
             print(page(), flush=True)
         except BrokenPipeError:  # `dowse | head`, as in serve/cli.py
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(128 + 13)
+            sys.exit(128 + 13)  # SIGPIPE
         return
     from dowse.serve.cli import main as run
 
