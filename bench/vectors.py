@@ -42,7 +42,7 @@ def of_corpus(chunks: int) -> Path:
         known, real = real_vectors()
         if len(real) < FEWEST_REAL:
             raise SystemExit(
-                "there are too few real vectors; run `python -m bench.vectors --real 5000` first, 100000 for the bars"
+                "there are too few real vectors; run `python -m bench.vectors --real 10000` first, 100000 for the bars"
             )
         row_of = {each: row for row, each in enumerate(known)}
         rows = np.array([row_of.get(text_hash(text), -1) for text in texts(chunks)])
@@ -154,7 +154,7 @@ def _real_file() -> Path:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Embed the beginning of the corpus; interrupt and go on as you like.")
-    parser.add_argument("--real", type=int, default=5000, metavar="N")
+    parser.add_argument("--real", type=int, default=10_000, metavar="N")
     wanted = parser.parse_args().real
     os.nice(10)
     print(f"{embed_more(wanted)} real vectors")
