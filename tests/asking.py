@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dowse.models.embed_hash import HashEmbedder
-from dowse.persist.memory import MemoryReader, MemoryStore
 from dowse.ports import Embedder
 from dowse.query.pipeline import Prepared, prepared
+from dowse.store.memory import MemoryReader, MemoryStore
 from dowse.text import Tokenizer
 from dowse.types import Document, QueryRequest
 from factories import document

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from dowse.identity import document_id
-from dowse.persist import inverted
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.writer import EmbeddedWriter
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.segments import inverted
+from dowse.store.writer import EmbeddedWriter
 from dowse.types import Document
 from factories import document, vectors
 

@@ -19,8 +19,8 @@ import pytest
 
 import dowse
 from dowse.engine import Engine
-from dowse.persist.embedded import EmbeddedStore
 from dowse.query.pipeline import answer
+from dowse.store.embedded import EmbeddedStore
 from dowse.text import Tokenizer
 from dowse.types import Document, QueryRequest, QueryResult
 from factories import document, vectors

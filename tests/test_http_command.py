@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from dowse.persist.lock import WriterLock
-from dowse.persist.manifest import LOCK
 from dowse.serve.http_options import Limits
+from dowse.store.lock import WriterLock
+from dowse.store.sql.schema import LOCK
 from serving import WAIT_S, Client, commanded, environment, indexed, run
 
 FILES = {"a.md": "# Retry\n\nretry payments\n"}

@@ -20,8 +20,8 @@ from dowse.ingest import archives
 from dowse.ingest.archives import BOMB_LEAST_BYTES, clean, contents, is_archive, members
 from dowse.ingest.pipeline import IndexOptions, index
 from dowse.ingest.sources import Asked
-from dowse.persist.memory import MemoryStore
 from dowse.reports import IndexReport
+from dowse.store.memory import MemoryStore
 
 LIMIT = 10_000
 

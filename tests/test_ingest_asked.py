@@ -8,7 +8,7 @@ from dowse.errors import BadRequestError
 from dowse.ingest.asked import asked_for, remembered
 from dowse.ingest.pipeline import IndexOptions, index
 from dowse.ingest.sources import Asked
-from dowse.persist.memory import MemoryStore
+from dowse.store.memory import MemoryStore
 from dowse.types import Source
 
 

@@ -20,8 +20,8 @@ from dowse.ingest.pipeline import IndexOptions, index
 from dowse.ingest.readers import find_readers
 from dowse.ingest.sources import Asked
 from dowse.ingest.take import Outcome, Taker, Task
-from dowse.persist.memory import MemoryStore
 from dowse.ports import Progress, SourceFile
+from dowse.store.memory import MemoryStore
 from dowse.types import Document
 
 # A package that is installed for a test: readers for files called *.slow, *.vast and *.wild, as a plug-in offers them.

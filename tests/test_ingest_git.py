@@ -12,8 +12,8 @@ from dowse.ingest import git
 from dowse.ingest.locate import source_status, staleness
 from dowse.ingest.pipeline import IndexOptions, index
 from dowse.ingest.sources import Asked
-from dowse.persist.memory import MemoryStore
 from dowse.reports import IndexReport
+from dowse.store.memory import MemoryStore
 from dowse.types import Chunk
 
 DAY = 86_400

@@ -10,7 +10,7 @@ from dowse.ingest.kinds import FORMATS, classify, most_bytes
 from dowse.ingest.own_kinds import own_kinds
 from dowse.ingest.pipeline import IndexOptions, index
 from dowse.ingest.sources import Asked
-from dowse.persist.memory import MemoryStore
+from dowse.store.memory import MemoryStore
 from dowse.types import CorpusType
 
 

@@ -17,7 +17,7 @@ from dowse.engine import Engine
 from dowse.ingest.link import BATCH, Hearing, link
 from dowse.ingest.link_refs import Speech, import_paths
 from dowse.ingest.structure import with_structure
-from dowse.persist.memory import MemoryStore
+from dowse.store.memory import MemoryStore
 from dowse.types import Chunk, Defined, Document, Edge, Service
 from factories import PLAIN, of_chunks
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dowse.errors import ModelUnavailableError
 from dowse.ingest.link_llm import FAILURES_IN_A_ROW, RELATIONS, LlmOptions, edges_of, link_by_llm, prompt_of, pruned
 from dowse.models.embed_hash import HashEmbedder
-from dowse.persist.memory import MemoryStore
+from dowse.store.memory import MemoryStore
 from dowse.types import Document, Edge
 from factories import PLAIN, document
 

@@ -18,9 +18,9 @@ from dowse.ingest.pipeline import GO_ON, NO_MODEL, IndexOptions, index
 from dowse.ingest.read_text import TextReader
 from dowse.ingest.sources import Asked
 from dowse.models.embed_hash import HashEmbedder
-from dowse.persist.memory import MemoryStore
 from dowse.ports import Embedder, Matrix, Pending, Progress, Reporter, SourceFile
 from dowse.reports import IndexReport, Problem
+from dowse.store.memory import MemoryStore
 from dowse.types import Document, Role
 
 MANY_FILES = os.environ.get("DOWSE_MANY_FILES", "")  # read now: no setting reaches a test

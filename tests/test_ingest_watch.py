@@ -14,8 +14,8 @@ from dowse.ingest import watch
 from dowse.ingest.pipeline import IndexOptions, index
 from dowse.ingest.sources import Asked
 from dowse.ingest.watch import MANY, Change, changes, own_looks, watched_folders
-from dowse.persist.memory import MemoryStore
 from dowse.reports import IndexReport
+from dowse.store.memory import MemoryStore
 
 
 @pytest.fixture(autouse=True)

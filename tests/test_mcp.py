@@ -24,7 +24,6 @@ import dowse
 from company import CALLS as EDGES
 from company import CODE, SERVICES, documents
 from dowse.config import Config
-from dowse.persist.embedded import EmbeddedStore
 from dowse.query.context import estimated_tokens
 from dowse.query.profiles import POOL_FACTOR, Profile
 from dowse.serve.backend import Backend
@@ -33,6 +32,7 @@ from dowse.serve.mcp_pages import DEFAULT_TOKENS
 from dowse.serve.mcp_table import TOOLS
 from dowse.serve.terminal import plural
 from dowse.serve.wire import Exit
+from dowse.store.embedded import EmbeddedStore
 from dowse.types import QueryRequest, Source
 from mcp_clients import ask, call, command, over_http, over_stdio
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from dowse.filters import by_path
-from dowse.persist.asking import _OFTEN, _VECTORS_AFTER, Beside, Few, Question, Room, Tallies, counted, known
-from dowse.persist.bm25 import term_score
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.forward import Asked, ForwardReader
-from dowse.persist.kernel import NUMPY, Kernel, Norm, Packed, open_kernel
-from dowse.persist.vectors import Layers
 from dowse.ports import Bm25
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.kernels.bm25 import term_score
+from dowse.store.kernels.numpy_kernel import NUMPY, Kernel, Norm, Packed, open_kernel
+from dowse.store.segments.forward import Asked, ForwardReader
+from dowse.store.segments.vectors import Layers
+from dowse.store.snapshot_cache import _OFTEN, _VECTORS_AFTER, Beside, Few, Question, Room, Tallies, counted, known
 from factories import document
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from crash_child import DIMENSION, PATHS, Nursery, versioned
 from dowse.identity import document_id, number_id
-from dowse.persist import inverted
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.snapshot import Snapshot
-from dowse.persist.state import read_state, state_line
-from dowse.persist.verify import verify
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.segments import inverted
+from dowse.store.segments.state import read_state, state_line
+from dowse.store.snapshot import Snapshot
+from dowse.store.verify import verify
 from factories import ids, vectors
 
 KILLS = int(os.environ.get("DOWSE_KILLS", "80"))

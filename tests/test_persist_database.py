@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from dowse.persist import latest as module
-from dowse.persist.bodies import decoded, encoded
-from dowse.persist.database import Database, create_database
+from dowse.store.sql import recent_rows as module
+from dowse.store.sql.bodies import decoded, encoded
+from dowse.store.sql.database import Database, create_database
 from dowse.types import Edge
 from factories import document
 

@@ -13,9 +13,9 @@ import pytest
 
 from dowse.errors import BadRequestError, StorageError
 from dowse.filters import Ne
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.verify import verify
-from dowse.persist.writer import EmbeddedWriter
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.verify import verify
+from dowse.store.writer import EmbeddedWriter
 from dowse.types import Document
 from factories import document, vectors
 

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from dowse.errors import SchemaVersionError
 from dowse.identity import text_hash
-from dowse.persist import embeddings as module
-from dowse.persist.database import Database, create_database
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.embeddings import Embeddings, Model, Recent
-from dowse.persist.verify import verify
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.sql import vector_cache as module
+from dowse.store.sql.database import Database, create_database
+from dowse.store.sql.vector_cache import Embeddings, Model, Recent
+from dowse.store.verify import verify
 from factories import document, vector, vectors
 
 DIMENSION = 8

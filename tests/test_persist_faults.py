@@ -15,13 +15,13 @@ import pytest
 from dowse.errors import CorruptIndexError, NoIndexError, SchemaVersionError, StorageError
 from dowse.filters import by_language, by_meta
 from dowse.identity import number_id
-from dowse.persist import arrays, inverted
-from dowse.persist.arrays import Maps, PartReader, PartWriter
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.generation import Generation
-from dowse.persist.manifest import OLDEST_VERSION, SCHEMA_VERSION
-from dowse.persist.verify import verify
 from dowse.reports import Check
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.segments import arrays, inverted
+from dowse.store.segments.arrays import Maps, PartReader, PartWriter
+from dowse.store.segments.generation import Generation
+from dowse.store.sql.schema import OLDEST_VERSION, SCHEMA_VERSION
+from dowse.store.verify import verify
 from dowse.types import Edge, Source
 from factories import PLAIN, document, vectors
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from dowse.errors import CorruptIndexError
-from dowse.persist import inverted
-from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.forward import ForwardReader, ForwardWriter, hash_term
-from dowse.persist.inverted import InvertedReader, InvertedWriter
-from dowse.persist.kernel import NUMPY
+from dowse.store.kernels.numpy_kernel import NUMPY
+from dowse.store.segments import inverted
+from dowse.store.segments.arrays import PartReader, PartWriter
+from dowse.store.segments.forward import ForwardReader, ForwardWriter, hash_term
+from dowse.store.segments.inverted import InvertedReader, InvertedWriter
 from dowse.text import Terms, Tokenizer
 
 WORDS = ("alpha", "beta", "gamma", "delta")

@@ -10,10 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dowse import persist
 from dowse.errors import BadRequestError
-from dowse.persist.bm25 import term_score
-from dowse.persist.kernel import NUMPY, ChunkTerms, Kernel, Norm, Packed, Run, Tally, Wanted, open_kernel
+from dowse.store import kernels
+from dowse.store.kernels.bm25 import term_score
+from dowse.store.kernels.numpy_kernel import NUMPY, ChunkTerms, Kernel, Norm, Packed, Run, Tally, Wanted, open_kernel
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 FAST = open_kernel("fast")
@@ -241,8 +241,8 @@ def test_an_unknown_kernel_is_refused_with_the_choices() -> None:
 
 def test_without_numba_the_fast_kernel_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    for name in ("kernel_fast", "compiled", "compiled_tables", "compiled_vectors", "compiled_words"):
-        monkeypatch.delitem(sys.modules, f"dowse.persist.{name}", raising=False)
-        monkeypatch.delattr(persist, name, raising=False)
+    for name in ("numba_kernel", "numba_core", "numba_fusion", "numba_vectors", "numba_words"):
+        monkeypatch.delitem(sys.modules, f"dowse.store.kernels.{name}", raising=False)
+        monkeypatch.delattr(kernels, name, raising=False)
     with pytest.raises(BadRequestError, match=r"pip install 'dowse\[fast\]'"):
         open_kernel("fast")

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from contracts.links import LinksContract, named
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.memory import MemoryStore
 from dowse.ports import Store
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.memory import MemoryStore
 from dowse.types import Document, Edge
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from dowse.errors import CorruptIndexError, StorageError
-from dowse.persist import state
-from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.state import STATE, PartState, StateFile, read_state, state_line
-from dowse.persist.verify import verify
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.segments import state
+from dowse.store.segments.arrays import PartReader, PartWriter
+from dowse.store.segments.state import STATE, PartState, StateFile, read_state, state_line
+from dowse.store.verify import verify
 from factories import document, vectors
 
 DIMENSION = 16

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from contracts.services import AUTH, CALLS, SHOP, ServiceGraphContract
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.memory import MemoryStore
 from dowse.ports import Store
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.memory import MemoryStore
 
 
 class TestMemoryStore(ServiceGraphContract):

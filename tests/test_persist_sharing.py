@@ -15,11 +15,11 @@ from crash_child import Nursery, versioned
 from dowse.errors import BadRequestError, BusyError
 from dowse.filters import Eq
 from dowse.identity import number_id
-from dowse.persist import forward
-from dowse.persist.asking import Question
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.snapshot import Snapshot
-from dowse.persist.verify import verify
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.segments import forward
+from dowse.store.snapshot import Snapshot
+from dowse.store.snapshot_cache import Question
+from dowse.store.verify import verify
 from factories import document, ids, vectors
 
 LONG_S = 30.0  # a bound for what should take milliseconds

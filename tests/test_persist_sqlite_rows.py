@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dowse.persist.sqlite_rows import IN_LIMIT, batches, signed, unsigned
+from dowse.store.sql.codec import IN_LIMIT, batches, signed, unsigned
 
 
 @given(values=st.lists(st.integers(), max_size=1300))

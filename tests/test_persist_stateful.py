@@ -19,11 +19,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from contracts.store_legs import KEPT
 from dowse.filters import Clause, Eq, Filter, Gt, In, Lt, Ne, Prefix, by_meta, by_path, created_after
 from dowse.identity import document_id
-from dowse.persist import inverted
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.memory import MemoryStore
-from dowse.persist.verify import verify
 from dowse.ports import Found, StoreReader
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.memory import MemoryStore
+from dowse.store.segments import inverted
+from dowse.store.verify import verify
 from dowse.text import Tokenizer
 from dowse.types import Chunk, Document, Edge, Leg
 from factories import PLAIN, ids, of_chunks, vector, vectors

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from contracts.store_legs import StoreLegsContract
-from dowse.persist import inverted
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.kernel import open_kernel
-from dowse.persist.memory import MemoryStore
 from dowse.ports import Store
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.kernels.numpy_kernel import open_kernel
+from dowse.store.memory import MemoryStore
+from dowse.store.segments import inverted
 
 
 class TestMemoryStore(StoreLegsContract):

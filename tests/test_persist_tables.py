@@ -15,7 +15,7 @@ from dowse.tables import Sums, Table, Tables
 from dowse.types import LEGS
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
-from dowse.persist.compiled_tables import FastTables, summed
+from dowse.store.kernels.numba_fusion import FastTables, summed
 
 TABLES: Tables = FastTables()
 WEIGHTS = np.array([0.65, 0.1, 0.25])

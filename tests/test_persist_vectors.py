@@ -10,11 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dowse.persist import vectors as persist_vectors
-from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.kernel import NUMPY, Kernel, open_kernel
-from dowse.persist.vectors import EXACT_ROWS, Layers, VectorReader, VectorWriter, rounding_error, sign_codes, survivors
 from dowse.ports import Matrix, Vector
+from dowse.store.kernels.numpy_kernel import NUMPY, Kernel, open_kernel
+from dowse.store.segments import vectors as persist_vectors
+from dowse.store.segments.arrays import PartReader, PartWriter
+from dowse.store.segments.vectors import (
+    EXACT_ROWS,
+    Layers,
+    VectorReader,
+    VectorWriter,
+    rounding_error,
+    sign_codes,
+    survivors,
+)
 
 ROWS = 30_000
 QUERIES = 40

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
-from dowse.persist.memory import MemoryStore
 from dowse.ports import StoreReader
 from dowse.query.diversify import Diversify, apply_mmr
 from dowse.query.slate import Hit, Query, Slate
+from dowse.store.memory import MemoryStore
 from factories import PLAIN, of_chunks
 
 EAST, NORTH, NORTH_EAST = [1.0, 0.0], [0.0, 1.0], [2**-0.5, 2**-0.5]

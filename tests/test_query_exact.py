@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dowse.filters import by_repo
-from dowse.persist.memory import MemoryStore
 from dowse.ports import StoreReader
 from dowse.query.pipeline import answer
+from dowse.store.memory import MemoryStore
 from dowse.text import Tokenizer
 from dowse.types import QueryRequest, QueryResult
 from factories import PLAIN, of_chunks

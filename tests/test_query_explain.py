@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dowse.identity import id_number, searchable_text
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.memory import MemoryStore
 from dowse.ports import Store
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.memory import MemoryStore
 from dowse.text import Tokenizer
 from dowse.types import Leg
 from factories import document

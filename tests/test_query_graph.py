@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from dowse.filters import by_repo, matches
 from dowse.identity import chunk_id
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.memory import MemoryStore
 from dowse.ports import Store, StoreReader
 from dowse.query.fuse import Fuse, ReciprocalRank, ZScore
 from dowse.query.graph import Graph, GraphOptions, GraphSlots, extended
 from dowse.query.hydrate import Hydrate
 from dowse.query.slate import Hit, Query, Ranking, Slate
 from dowse.query.weights import Alpha
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.memory import MemoryStore
 from dowse.text import Tokenizer
 from dowse.types import ChunkId, Edge
 from factories import PLAIN, ids, of_chunks, vectors

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dowse.models.llm import HttpLLM
-from dowse.persist.memory import MemoryStore
 from dowse.query.pipeline import Parts, answer
+from dowse.store.memory import MemoryStore
 from dowse.text import Tokenizer
 from dowse.types import QueryRequest, QueryResult
 from factories import document

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from dowse.filters import Filter, by_corpus, by_document, by_path, by_source
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.memory import MemoryStore
 from dowse.query.metadata import MOST_NAMED, AnswerMetadata, CiteEvidence
 from dowse.query.pipeline import Parts, answer
 from dowse.query.slate import Hit, Query, Slate
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.memory import MemoryStore
 from dowse.text import Tokenizer
 from dowse.types import Chunk, Document, QueryRequest, QueryResult
 from factories import document

@@ -11,7 +11,6 @@ import pytest
 
 from company import NOW, ROLLBACK, WHOLE, OverlapReranker, TrigramEmbedder, company_store
 from dowse.errors import BadRequestError
-from dowse.persist.memory import MemoryStore
 from dowse.query.adjust import BoostRule
 from dowse.query.assemble import Assembly, Parts
 from dowse.query.graph import GraphOptions
@@ -19,6 +18,7 @@ from dowse.query.own_profiles import READS, with_own
 from dowse.query.pipeline import answer, prepared
 from dowse.query.profiles import LINKS, ORDER, PLACES, PROFILES, SHARED, Profile, named
 from dowse.query.weights import Alpha
+from dowse.store.memory import MemoryStore
 from dowse.text import Tokenizer
 from dowse.types import QueryRequest, QueryResult, QueryType, ScoredChunk
 

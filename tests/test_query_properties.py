@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from company import NOW, SLACK, OverlapReranker, TrigramEmbedder, company_store, documents
 from dowse.filters import from_request, matches
-from dowse.persist.memory import MemoryStore
 from dowse.query.assemble import Parts
 from dowse.query.cache import Caches
 from dowse.query.pipeline import answer
 from dowse.query.profiles import PROFILES
+from dowse.store.memory import MemoryStore
 from dowse.text import Tokenizer
 from dowse.types import LEGS, QueryRequest, QueryResult
 

@@ -10,11 +10,11 @@ import dowse
 from company import OverlapReranker, TrigramEmbedder, company_store
 from dowse.errors import BadRequestError, UnavailableError
 from dowse.filters import by_repo
-from dowse.persist.memory import MemoryStore
 from dowse.ports import Retriever
 from dowse.query.graph import GraphOptions
 from dowse.query.profiles import named
 from dowse.query.retrievers import GraphRetriever, HybridRetriever, QueryProcessor, RetrievalPipeline
+from dowse.store.memory import MemoryStore
 from dowse.types import QueryRequest, QueryType, ScoredChunk
 
 EMBEDDER = TrigramEmbedder()

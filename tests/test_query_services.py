@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from dowse.errors import NotFoundError
 from dowse.filters import by_repo
-from dowse.persist.memory import MemoryStore
 from dowse.query.services import AddServices, ServiceGraph
 from dowse.query.slate import Hit, Query, Slate
+from dowse.store.memory import MemoryStore
 from dowse.types import Service, ServiceContext, ServiceEdge
 from factories import PLAIN, document
 

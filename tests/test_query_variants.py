@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from company import TrigramEmbedder, company_store
-from dowse.persist.memory import MemoryStore
 from dowse.query.assemble import Assembly, Parts
 from dowse.query.explain import history
 from dowse.query.fuse_nested import cross_query_rank_fusion
@@ -19,6 +18,7 @@ from dowse.query.hydrate import Hydrate
 from dowse.query.legs import Dense, Prepare, Words
 from dowse.query.profiles import Profile, named
 from dowse.query.slate import Fused, Query, Slate, Variant
+from dowse.store.memory import MemoryStore
 from dowse.text import Tokenizer
 
 QUESTION, OTHER = "retries of payments", "charging a card again"

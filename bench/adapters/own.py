@@ -20,11 +20,11 @@ from dowse.identity import chunk_id, document_id, embedded_text, text_hash
 from dowse.ingest.pipeline import IndexOptions
 from dowse.models import open_embedder
 from dowse.models.registry import DEFAULT
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.kernel import open_kernel
 from dowse.ports import Matrix, Progress
 from dowse.query.pipeline import answer, prepared
 from dowse.query.stream import stream
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.kernels.numpy_kernel import open_kernel
 from dowse.text import Tokenizer
 from dowse.types import Chunk, Document, Leg, QueryRequest, Role
 

@@ -15,10 +15,10 @@ from dowse.types import QueryRequest
 if TYPE_CHECKING:
     from dowse.config import Config
     from dowse.models.in_use import Models
-    from dowse.persist.embedded import EmbeddedStore
     from dowse.ports import LLM, Embedder, Reporter, Reranker, StoreStats
     from dowse.query.assemble import Parts
     from dowse.query.profiles import Profile
+    from dowse.store.embedded import EmbeddedStore
 
 
 class Collaborators:

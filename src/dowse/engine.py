@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from dowse.ingest.link_llm import LlmOptions, LlmReport
     from dowse.ingest.pipeline import IndexOptions
     from dowse.ingest.sources import Asked
-    from dowse.persist.snapshot import Snapshot
-    from dowse.persist.writer import EmbeddedWriter
     from dowse.ports import Embedder, Reporter, StoreReader
     from dowse.query.context import Context
     from dowse.query.outline import Outline
@@ -38,6 +36,8 @@ if TYPE_CHECKING:
     from dowse.query.symbols import Symbol
     from dowse.query.whynot import WhyNot
     from dowse.reports import Check, IndexReport, Status
+    from dowse.store.snapshot import Snapshot
+    from dowse.store.writer import EmbeddedWriter
 
 WAIT_S = 24 * 3600.0  # "wait for the other writer" is not "for ever"
 CONTEXT_TOKENS = 4000  # chosen: a few passages for a small model, and cheap for a large one
@@ -77,8 +77,8 @@ class Engine:
         embedder: Embedder | str | None = "auto",
         lives_on: bool = False,
     ) -> None:
-        from dowse.persist.embedded import EmbeddedStore
-        from dowse.persist.kernel import open_kernel
+        from dowse.store.embedded import EmbeddedStore
+        from dowse.store.kernels.numpy_kernel import open_kernel
         from dowse.text import Tokenizer
 
         self.path = path
@@ -298,7 +298,7 @@ class Engine:
 
     def verify(self, deep: bool = False) -> Sequence[Check]:
         """What is wrong with the index, if anything. Changes nothing."""
-        from dowse.persist.verify import verify
+        from dowse.store.verify import verify
 
         return list(verify(self._store, deep=deep))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dowse.ingest.locate import source_status
-from dowse.persist.manifest import SCHEMA_VERSION
 from dowse.reports import Status
+from dowse.store.sql.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
-    from dowse.persist.embedded import EmbeddedStore
+    from dowse.store.embedded import EmbeddedStore
 
 
 def status(store: EmbeddedStore) -> Status:

@@ -1,4 +1,4 @@
-"""The two tokenizers: text goes in, terms for the two word legs come out; used by ingest, persist and query.
+"""The two tokenizers: text goes in, terms for the two word legs come out; used by ingest, store and query.
 
 code    identifiers split at camel case, acronyms, underscores and digits; the parts, lower-cased, and the whole
         identifier as well when there is more than one part: parseHTTPResponse2 → parse http response 2

@@ -18,8 +18,8 @@ from dowse.evaluate.long_documents import Families
 from dowse.identity import chunk_id, document_id, text_hash
 from dowse.ingest.embed import embed_backlog
 from dowse.ingest.pack import PROSE, windows
-from dowse.persist.embedded import EmbeddedStore
 from dowse.ports import Embedder, Progress, Reporter
+from dowse.store.embedded import EmbeddedStore
 from dowse.types import Chunk, CorpusType, Document
 
 WHOLE, PIECES = "whole1", "chunks2"  # the number goes up when a document becomes other chunks than before

@@ -14,8 +14,8 @@ from dowse.errors import BadRequestError
 from dowse.evaluate.datasets import lines_of
 from dowse.evaluate.trec import qrels_lines, read_qrels
 from dowse.identity import text_hash
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.judgments import Judgment, Judgments
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.sql.judgments import Judgment, Judgments
 
 QUERIES = ".queries"  # ends the name of the file with `query-id <TAB> query`
 

@@ -15,9 +15,9 @@ from dowse.evaluate.collection import Collection, Label
 from dowse.evaluate.datasets import Dataset, Grades, Question, grade_of, judged, lines_of
 from dowse.ingest.locate import chunks_at
 from dowse.models.in_use import SPEC
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.judgments import Judgment, Judgments
 from dowse.ports import Embedder
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.sql.judgments import Judgment, Judgments
 from dowse.types import Chunk, ChunkId
 
 LAYOUT = "query<TAB>FILE:LINE, chunk or document<TAB>grade"

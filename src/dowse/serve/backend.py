@@ -207,7 +207,7 @@ class Backend:
     def feedback(self, query: str, target: str, grade: float) -> Object:
         """Keep what someone said of a hit, for `dowse eval --judged` and `dowse tune`; above 0 is right."""
         from dowse.evaluate.feedback import keep
-        from dowse.persist.judgments import Judgment
+        from dowse.store.sql.judgments import Judgment
 
         self._check_write("judgments are kept")
         if not query.strip():

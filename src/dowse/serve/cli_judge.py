@@ -15,7 +15,7 @@ from dowse.serve.terminal import clean, clean_line, clean_path, plural
 from dowse.serve.wire import Exit
 
 if TYPE_CHECKING:
-    from dowse.persist.judgments import Judgment
+    from dowse.store.sql.judgments import Judgment
     from dowse.types import ScoredChunk
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -97,7 +97,7 @@ def _exchange(session: Session, index: Path, export: Path | None, imported: Path
 
 def _given(session: Session, query: str, given: tuple[str, ...]) -> list[Judgment]:
     from dowse.evaluate.datasets import grade_of
-    from dowse.persist.judgments import Judgment
+    from dowse.store.sql.judgments import Judgment
 
     found = []
     with session.open_reader() as engine:
@@ -112,7 +112,7 @@ def _given(session: Session, query: str, given: tuple[str, ...]) -> list[Judgmen
 
 def _asked(session: Session, query: str, top_k: int) -> list[Judgment]:
     """One hit after the other."""
-    from dowse.persist.judgments import Judgment
+    from dowse.store.sql.judgments import Judgment
 
     if not sys.stdin.isatty():
         raise BadRequestError(f"nobody is there to ask; judge with: dowse judge {query} --grade ID=1")

@@ -10,8 +10,8 @@ from zlib import crc32
 
 import numpy as np
 
-from dowse.persist.database import Database
-from dowse.persist.sqlite_rows import batches, marks
+from dowse.store.sql.codec import batches, marks
+from dowse.store.sql.database import Database
 
 if TYPE_CHECKING:
     from dowse.ports import Matrix, Vector

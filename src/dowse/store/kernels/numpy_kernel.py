@@ -289,7 +289,7 @@ def open_kernel(name: str, *, lives_on: bool = False) -> Kernel:
     if name == "numpy" or (name == "auto" and not (lives_on and find_spec("numba"))):
         return NUMPY
     try:
-        from dowse.persist.kernel_fast import FastKernel
+        from dowse.store.kernels.numba_kernel import FastKernel
     except ImportError as err:
         raise BadRequestError(f"the fast kernel is not installed ({err}); run `pip install 'dowse[fast]'`") from err
     return FastKernel()

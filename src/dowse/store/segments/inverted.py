@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import CorruptIndexError
-from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.forward import Slots
-from dowse.persist.kernel import Run
+from dowse.store.kernels.numpy_kernel import Run
+from dowse.store.segments.arrays import PartReader, PartWriter
+from dowse.store.segments.forward import Slots
 
 _PREFIX = "run-"
 _TYPES = {"terms": "<u4", "ends": "<i8", "slots": "<u4", "counts": "<u2"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from dowse.persist.manifest import OLDEST_VERSION, SCHEMA_VERSION
+from dowse.store.sql.schema import OLDEST_VERSION, SCHEMA_VERSION
 
 _STEPS = {
     2: (

@@ -12,22 +12,22 @@ from numpy.typing import NDArray
 
 from dowse.errors import CorruptIndexError
 from dowse.filters import Filter, check
-from dowse.persist import links, services
-from dowse.persist.arrays import Maps, PartReader
-from dowse.persist.asking import Few, Question, Room, Selection, Tallies, counted, known
-from dowse.persist.bm25 import inverse_frequency
-from dowse.persist.columns import ColumnReader
-from dowse.persist.database import Database
-from dowse.persist.embeddings import Model
-from dowse.persist.forward import WORD_LEGS, Asked, ForwardReader, Slots, hash_term
-from dowse.persist.frequencies import Frequencies
-from dowse.persist.generation import Generation
-from dowse.persist.inverted import InvertedReader
-from dowse.persist.kernel import NUMPY, Best, Kernel, Norm, joined
-from dowse.persist.sqlite_rows import batches, signed, unsigned
-from dowse.persist.state import UNREAD, States, read_state
-from dowse.persist.vectors import VectorReader, check_vector
 from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, StoreStats, Values, Vector
+from dowse.store.kernels.bm25 import inverse_frequency
+from dowse.store.kernels.numpy_kernel import NUMPY, Best, Kernel, Norm, joined
+from dowse.store.segments.arrays import Maps, PartReader
+from dowse.store.segments.columns import ColumnReader
+from dowse.store.segments.forward import WORD_LEGS, Asked, ForwardReader, Slots, hash_term
+from dowse.store.segments.frequencies import Frequencies
+from dowse.store.segments.generation import Generation
+from dowse.store.segments.inverted import InvertedReader
+from dowse.store.segments.state import UNREAD, States, read_state
+from dowse.store.segments.vectors import VectorReader, check_vector
+from dowse.store.snapshot_cache import Few, Question, Room, Selection, Tallies, counted, known
+from dowse.store.sql import links, services
+from dowse.store.sql.codec import batches, signed, unsigned
+from dowse.store.sql.database import Database
+from dowse.store.sql.vector_cache import Model
 from dowse.tables import Tables
 from dowse.types import Chunk, ChunkId, DocumentInfo, Edge, Leg, Name, Service, ServiceEdge
 

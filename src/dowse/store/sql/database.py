@@ -14,14 +14,14 @@ from zlib import crc32
 
 import msgspec
 
-from dowse.persist import links, services
-from dowse.persist.bodies import decoded, encoded
-from dowse.persist.connections import Connections, sqlite_errors
-from dowse.persist.files import storing, sync_folder
-from dowse.persist.latest import Latest, Row
-from dowse.persist.manifest import SCHEMA_VERSION, check_version
-from dowse.persist.sqlite_rows import batches, distinct, id_row, marks, row_id
-from dowse.persist.upgrade import upgradable, upgrade
+from dowse.store.files import storing, sync_folder
+from dowse.store.sql import links, services
+from dowse.store.sql.bodies import decoded, encoded
+from dowse.store.sql.codec import batches, distinct, id_row, marks, row_id
+from dowse.store.sql.connections import Connections, sqlite_errors
+from dowse.store.sql.recent_rows import Latest, Row
+from dowse.store.sql.schema import SCHEMA_VERSION, check_version
+from dowse.store.sql.upgrade import upgradable, upgrade
 from dowse.types import Chunk, ChunkId, Document, DocumentInfo, Edge, Source
 
 _encode = msgspec.json.Encoder().encode
@@ -216,7 +216,7 @@ class Database:
 
 def create_database(path: Path) -> None:
     """All tables at once, in a file that gets its name when it is whole. The caller holds the writer's lock."""
-    script = files("dowse.persist").joinpath("schema.sql").read_text("utf-8")
+    script = files("dowse.store.sql").joinpath("schema.sql").read_text("utf-8")
     temporary = path.with_name(path.name + ".new")
     with sqlite_errors(path), storing(path):
         for leftover in path.parent.glob(temporary.name + "*"):

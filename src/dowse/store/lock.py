@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from dowse.errors import BusyError
-from dowse.persist.files import storing
+from dowse.store.files import storing
 
 _POLL_S = 0.05  # chosen: quick enough for a person, cheap enough for a day
 

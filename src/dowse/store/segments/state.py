@@ -16,7 +16,7 @@ from zlib import crc32
 import msgspec
 
 from dowse.errors import CorruptIndexError
-from dowse.persist.files import Mark, mark, read_file, replace_file, storing, sync_folder, write_at
+from dowse.store.files import Mark, mark, read_file, replace_file, storing, sync_folder, write_at
 
 STATE = "state.jsonl"
 FORMAT = 4  # 2: the inverted index is ours, and its runs lie beside the rows; 3: a vector is kept in 16 bits; 4: lines

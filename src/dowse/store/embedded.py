@@ -9,21 +9,21 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from dowse.errors import BadRequestError, BusyError, CorruptIndexError, NoIndexError
-from dowse.persist.arrays import Maps
-from dowse.persist.database import Database, create_database
-from dowse.persist.embeddings import Embeddings, Model
-from dowse.persist.files import replace_file, storing
-from dowse.persist.generation import Generation, Stamp, current
-from dowse.persist.kernel import NUMPY, Kernel
-from dowse.persist.lock import WriterLock
-from dowse.persist.manifest import DATABASE, DERIVED, LOCK
-from dowse.persist.parts import Shelf
-from dowse.persist.snapshot import Snapshot
-from dowse.persist.state import States
+from dowse.store.files import replace_file, storing
+from dowse.store.kernels.numpy_kernel import NUMPY, Kernel
+from dowse.store.lock import WriterLock
+from dowse.store.segments.arrays import Maps
+from dowse.store.segments.generation import Generation, Stamp, current
+from dowse.store.segments.parts import Shelf
+from dowse.store.segments.state import States
+from dowse.store.snapshot import Snapshot
+from dowse.store.sql.database import Database, create_database
+from dowse.store.sql.schema import DATABASE, DERIVED, LOCK
+from dowse.store.sql.vector_cache import Embeddings, Model
 from dowse.types import DocumentInfo, Source
 
 if TYPE_CHECKING:
-    from dowse.persist.writer import EmbeddedWriter
+    from dowse.store.writer import EmbeddedWriter
 
 _CREATE_WAIT_S = 30.0  # another process is making the same index, which takes milliseconds; chosen
 _RETRIES = (
@@ -75,7 +75,7 @@ class EmbeddedStore:
     def writer(self, *, wait_s: float = 0.0) -> EmbeddedWriter:
         if self._read_only:
             raise BadRequestError(f"{self.folder} was opened read-only; open it without read_only to write")
-        from dowse.persist.writer import EmbeddedWriter  # a search does not write
+        from dowse.store.writer import EmbeddedWriter  # a search does not write
 
         lock = WriterLock(self._lock_file, wait_s)
         try:

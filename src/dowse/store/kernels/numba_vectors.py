@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dowse.persist.compiled import (
+from dowse.store.kernels.numba_core import (
     ABREAST,
     AHEAD,
     LINE_BYTES,
@@ -16,7 +16,7 @@ from dowse.persist.compiled import (
     prefetch,
     relaxed,
 )
-from dowse.persist.kernel import FINE_STEPS
+from dowse.store.kernels.numpy_kernel import FINE_STEPS
 
 _BLOCK = 4096  # rows at a time, so that their distances stay in the cache
 _SAMPLE = 4096  # distances that say about where the last of the nearest is; chosen

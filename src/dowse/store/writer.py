@@ -11,20 +11,20 @@ import numpy as np
 
 from dowse.errors import CorruptIndexError, ModelMismatchError
 from dowse.identity import embedded_text
-from dowse.persist import links
-from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.database import Database
-from dowse.persist.embeddings import Embeddings, Model
-from dowse.persist.forward import Slots
-from dowse.persist.generation import Generation, current, following
-from dowse.persist.latest import MOST_LATEST, Row
-from dowse.persist.lock import WriterLock
-from dowse.persist.parts import Parts, Shelf
-from dowse.persist.services import read_facts, replace_graph
-from dowse.persist.snapshot import Snapshot
-from dowse.persist.state import STATE
-from dowse.persist.vectors import VectorReader, VectorWriter, check_vectors
 from dowse.ports import Matrix, Pending
+from dowse.store.lock import WriterLock
+from dowse.store.segments.arrays import PartReader, PartWriter
+from dowse.store.segments.forward import Slots
+from dowse.store.segments.generation import Generation, current, following
+from dowse.store.segments.parts import Parts, Shelf
+from dowse.store.segments.state import STATE
+from dowse.store.segments.vectors import VectorReader, VectorWriter, check_vectors
+from dowse.store.snapshot import Snapshot
+from dowse.store.sql import links
+from dowse.store.sql.database import Database
+from dowse.store.sql.recent_rows import MOST_LATEST, Row
+from dowse.store.sql.services import read_facts, replace_graph
+from dowse.store.sql.vector_cache import Embeddings, Model
 from dowse.types import Document, Edge, Service, ServiceEdge, ServiceFact, Source
 
 _BATCH_ROWS = 1000

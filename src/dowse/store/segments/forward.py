@@ -24,8 +24,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.kernel import ChunkTerms, Kernel, Norm, Run, Wanted, entries
+from dowse.store.kernels.numpy_kernel import ChunkTerms, Kernel, Norm, Run, Wanted, entries
+from dowse.store.segments.arrays import PartReader, PartWriter
 from dowse.text import LONGEST_KEPT, MEMORY_LIMIT, RunTerms, Terms, Tokenizer
 from dowse.types import Leg
 

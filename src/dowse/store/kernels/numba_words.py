@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dowse.persist.compiled import AHEAD, compiled, kth, prefetch, reached
+from dowse.store.kernels.numba_core import AHEAD, compiled, kth, prefetch, reached
 
 _ENTRIES_AHEAD = 24  # between fetching what an entry needs and using it; chosen
 

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import CorruptIndexError
-from dowse.persist.files import Mark, read_file, replace_file, storing, write_at
-from dowse.persist.state import FORMAT, STATE, FileState, PartState, StateFile, read_state
+from dowse.store.files import Mark, read_file, replace_file, storing, write_at
+from dowse.store.segments.state import FORMAT, STATE, FileState, PartState, StateFile, read_state
 
 BLOCK_BYTES = 1 << 20  # chosen: a verification names the damaged megabyte
 _LEAST_ROOM = 1 << 16  # for a file to grow before it is mapped anew; chosen

@@ -6,9 +6,9 @@ from functools import cached_property
 
 import numpy as np
 
-from dowse.persist.forward import ForwardReader, Hashes, Slots, TermCounts
-from dowse.persist.inverted import InvertedReader
-from dowse.persist.kernel import Kernel, Spans
+from dowse.store.kernels.numpy_kernel import Kernel, Spans
+from dowse.store.segments.forward import ForwardReader, Hashes, Slots, TermCounts
+from dowse.store.segments.inverted import InvertedReader
 
 
 class Frequencies:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dowse.errors import BadRequestError, CorruptIndexError
-from dowse.persist.sqlite_rows import marks
+from dowse.store.sql.codec import marks
 from dowse.types import Document, Service, ServiceEdge, ServiceFact
 
 if TYPE_CHECKING:
-    from dowse.persist.database import Database
+    from dowse.store.sql.database import Database
 
 _encode = msgspec.json.Encoder().encode
 _decode_service = msgspec.json.Decoder(Service).decode

@@ -11,10 +11,10 @@ from weakref import ref
 import numpy as np
 from numpy.typing import NDArray
 
-from dowse.persist.forward import WORD_LEGS, Asked, ForwardReader, Slots
-from dowse.persist.kernel import Kernel, Norm, Rows, Run, Spans, Tally, Wanted
-from dowse.persist.vectors import Layers, VectorReader
 from dowse.ports import Mask, Values
+from dowse.store.kernels.numpy_kernel import Kernel, Norm, Rows, Run, Spans, Tally, Wanted
+from dowse.store.segments.forward import WORD_LEGS, Asked, ForwardReader, Slots
+from dowse.store.segments.vectors import Layers, VectorReader
 from dowse.types import Leg
 
 _OFTEN = 21  # word legs asked about the same few chunks before these are turned, which takes as long as some 30: 2.2 ms

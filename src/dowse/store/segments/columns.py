@@ -24,9 +24,9 @@ from dowse.filters import (
     field_value,
     holds,
 )
-from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.database import Database
-from dowse.persist.sqlite_rows import batches, marks
+from dowse.store.segments.arrays import PartReader, PartWriter
+from dowse.store.sql.codec import batches, marks
+from dowse.store.sql.database import Database
 from dowse.types import Chunk
 
 Mask = NDArray[np.bool_]

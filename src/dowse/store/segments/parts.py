@@ -10,17 +10,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from dowse.identity import id_number, searchable_text
-from dowse.persist.arrays import PartWriter
-from dowse.persist.columns import ColumnWriter
-from dowse.persist.database import Database
-from dowse.persist.embeddings import Model, Recent
-from dowse.persist.files import Mark
-from dowse.persist.forward import ForwardWriter, Runs
-from dowse.persist.generation import Generation
-from dowse.persist.inverted import InvertedWriter
-from dowse.persist.latest import Row
-from dowse.persist.state import PartState
-from dowse.persist.vectors import VectorWriter
+from dowse.store.files import Mark
+from dowse.store.segments.arrays import PartWriter
+from dowse.store.segments.columns import ColumnWriter
+from dowse.store.segments.forward import ForwardWriter, Runs
+from dowse.store.segments.generation import Generation
+from dowse.store.segments.inverted import InvertedWriter
+from dowse.store.segments.state import PartState
+from dowse.store.segments.vectors import VectorWriter
+from dowse.store.sql.database import Database
+from dowse.store.sql.recent_rows import Row
+from dowse.store.sql.vector_cache import Model, Recent
 
 
 class Parts:

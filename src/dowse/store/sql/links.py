@@ -14,11 +14,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from dowse.names import bearers
-from dowse.persist.sqlite_rows import batches, id_row, marks, row_id
+from dowse.store.sql.codec import batches, id_row, marks, row_id
 from dowse.types import ChunkId, Document, Edge, Name
 
 if TYPE_CHECKING:
-    from dowse.persist.database import Database
+    from dowse.store.sql.database import Database
 
 # Of the structure of one document; every chunk has some, so they say nothing of how much it is used.
 STRUCTURAL = ("part_of", "sequence")

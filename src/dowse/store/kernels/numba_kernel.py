@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowse.persist import compiled_vectors, compiled_words
-from dowse.persist.compiled_tables import FastTables
-from dowse.persist.kernel import (
+from dowse.ports import Vector
+from dowse.store.kernels import numba_vectors as compiled_vectors
+from dowse.store.kernels import numba_words as compiled_words
+from dowse.store.kernels.numba_fusion import FastTables
+from dowse.store.kernels.numpy_kernel import (
     Best,
     ChunkTerms,
     Codes,
@@ -32,7 +34,6 @@ from dowse.persist.kernel import (
     doubt,
     joined,
 )
-from dowse.ports import Vector
 
 
 class FastKernel:

@@ -17,9 +17,9 @@ from pathlib import Path
 import msgspec
 
 from dowse.errors import CorruptIndexError
-from dowse.persist.files import Mark, mark, read_file, replace_file
-from dowse.persist.manifest import CURRENT
-from dowse.persist.state import STATE
+from dowse.store.files import Mark, mark, read_file, replace_file
+from dowse.store.segments.state import STATE
+from dowse.store.sql.schema import CURRENT
 
 Stamp = tuple[Mark | None, ...]
 

@@ -9,15 +9,15 @@ import numpy as np
 
 from dowse.errors import CorruptIndexError
 from dowse.identity import embedded_text, searchable_text, text_hash
-from dowse.persist.arrays import PartReader
-from dowse.persist.database import Database
-from dowse.persist.embedded import EmbeddedStore
-from dowse.persist.embeddings import Embeddings
-from dowse.persist.forward import WORD_LEGS, hash_term
-from dowse.persist.latest import Row
-from dowse.persist.snapshot import Snapshot
-from dowse.persist.vectors import rounding_error
 from dowse.reports import Check
+from dowse.store.embedded import EmbeddedStore
+from dowse.store.segments.arrays import PartReader
+from dowse.store.segments.forward import WORD_LEGS, hash_term
+from dowse.store.segments.vectors import rounding_error
+from dowse.store.snapshot import Snapshot
+from dowse.store.sql.database import Database
+from dowse.store.sql.recent_rows import Row
+from dowse.store.sql.vector_cache import Embeddings
 from dowse.text import Tokenizer
 
 _REBUILD = "dowse rebuild"

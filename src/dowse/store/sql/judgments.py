@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from dowse.persist.database import Database
+from dowse.store.sql.database import Database
 
 
 @dataclass(frozen=True)

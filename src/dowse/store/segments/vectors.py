@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import BadRequestError
-from dowse.persist.arrays import PartReader, PartWriter
-from dowse.persist.kernel import COARSE_STEPS, FINE_STEPS, NUMPY, Codes, Kernel, Packed, Rows
 from dowse.ports import Matrix, Values, Vector
+from dowse.store.kernels.numpy_kernel import COARSE_STEPS, FINE_STEPS, NUMPY, Codes, Kernel, Packed, Rows
+from dowse.store.segments.arrays import PartReader, PartWriter
 
 EXACT_ROWS = 4096  # a scan of these in int8 costs what choosing survivors would; chosen
 _FEW_TIMES = 8  # so many times what is asked for are scored one and all; chosen

@@ -1,0 +1,1 @@
+"""Segments, the derived search structures: rows of the truth enter, memory-mapped arrays leave."""
