@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dowse.errors import ModelUnavailableError
-from dowse.models.check import plain, unit_rows
+from dowse.models.checks import plain, unit_rows
 
 
 def check(matrix: object, rows: int = 2, dimension: int = 3) -> np.ndarray:

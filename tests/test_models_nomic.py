@@ -16,12 +16,12 @@ from contracts.embedder import EmbedderContract
 from contracts.tiny_nomic import BASE, HEAD, HIDDEN, POSITIONS, WIDE, TinyNomic, random_nomic, write_folder
 from dowse.errors import BadRequestError, ModelUnavailableError
 from dowse.models import open_embedder
-from dowse.models.architecture import MODEL_TYPES
 from dowse.models.embed_onnx import OnnxEmbedder
-from dowse.models.graph import Pooling, Rotary, Shape
-from dowse.models.quantise import per_output, quantised, rotations
-from dowse.models.recipe import folder_recipe
-from dowse.models.weights import BLOCK
+from dowse.models.onnx.architecture import MODEL_TYPES
+from dowse.models.onnx.graph_builder import Pooling, Rotary, Shape
+from dowse.models.onnx.quantise import per_output, quantised, rotations
+from dowse.models.onnx.recipe import folder_recipe
+from dowse.models.onnx.weights import BLOCK
 from dowse.ports import Embedder
 from dowse.serve.cli import cli
 

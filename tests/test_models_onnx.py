@@ -23,9 +23,9 @@ from contracts.tiny_encoder import (
 )
 from dowse.errors import BadRequestError, ModelUnavailableError
 from dowse.models.embed_onnx import OnnxEmbedder
-from dowse.models.graph import Pooling, Shape, encoder_graph
-from dowse.models.quantise import LARGEST, evening, per_output
-from dowse.models.recipe import Recipe, folder_recipe
+from dowse.models.onnx.graph_builder import Pooling, Shape, encoder_graph
+from dowse.models.onnx.quantise import LARGEST, evening, per_output
+from dowse.models.onnx.recipe import Recipe, folder_recipe
 from dowse.ports import Embedder
 
 CLS, SEP, UNKNOWN, FIRST_WORD = 2, 3, 1, 4

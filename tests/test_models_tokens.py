@@ -14,8 +14,8 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 import dowse
 from dowse.config import Config
 from dowse.models import registry
-from dowse.models.tokens import LONGEST, Tokens, byte_pairs, small_json
-from dowse.models.weights import open_weights
+from dowse.models.onnx.tokenizer import LONGEST, Tokens, byte_pairs, small_json
+from dowse.models.onnx.weights import open_weights
 
 SPECIAL = ["<s>", "</s>", "<mask>"]
 MOST = 64  # tokens of a text

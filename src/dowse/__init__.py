@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from dowse.adapters.openai_tool import KnowledgeTool as KnowledgeTool
     from dowse.engine import Engine as Engine
     from dowse.engine import open as open
-    from dowse.models.rerank_cross_encoder import CrossEncoderReranker as CrossEncoderReranker
+    from dowse.models.cross_encoder import CrossEncoderReranker as CrossEncoderReranker
     from dowse.ports import Retriever as Retriever
     from dowse.query.diversify import apply_mmr as apply_mmr
     from dowse.query.fuse import reciprocal_rank_fusion as reciprocal_rank_fusion
@@ -35,7 +35,7 @@ __version__ = "0.1.0"
 _HOME = {
     "Chunk": "dowse.types",
     "CorpusType": "dowse.types",
-    "CrossEncoderReranker": "dowse.models.rerank_cross_encoder",
+    "CrossEncoderReranker": "dowse.models.cross_encoder",
     "Document": "dowse.types",
     "Edge": "dowse.types",
     "Engine": "dowse.engine",

@@ -149,7 +149,7 @@ class Collaborators:
 
     @cached_property
     def _cross_encoder(self) -> Reranker | None:
-        from dowse.models.rerank_cross_encoder import open_cross_encoder
+        from dowse.models.cross_encoder import open_cross_encoder
 
         return open_cross_encoder(
             self._config.reranker, models_folder=self._config.models_folder, threads=self._config.threads

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from dowse.errors import BadRequestError, ModelUnavailableError, NotFoundError
 from dowse.models import registry
-from dowse.models.recipe import OPTIONAL_FILES, Recipe, folder_recipe
-from dowse.models.weights import PACK_SUFFIX, REQUIRED_FILES
+from dowse.models.onnx.recipe import OPTIONAL_FILES, Recipe, folder_recipe
+from dowse.models.onnx.weights import PACK_SUFFIX, REQUIRED_FILES
 from dowse.ports import Progress
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def open_embedder(
         return _open_http(spec, api_key or os.environ.get(KEY_VARIABLE))
     path, recipe = _local(spec, models_folder, progress, allow_fetch=allow_fetch)
     from dowse.models.embed_onnx import OnnxEmbedder
-    from dowse.models.prepared import FOLDER
+    from dowse.models.onnx.preparing import FOLDER
 
     return OnnxEmbedder(path, recipe, threads=threads, keep=models_folder / FOLDER)
 

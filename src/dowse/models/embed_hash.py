@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from dowse.errors import BadRequestError
-from dowse.models.check import unit_rows
+from dowse.models.checks import unit_rows
 from dowse.text import Tokenizer
 from dowse.types import Role
 

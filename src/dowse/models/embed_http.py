@@ -9,9 +9,9 @@ from dataclasses import replace
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from dowse.models.check import plain, unit_rows
+from dowse.models.checks import plain, unit_rows
 from dowse.models.endpoint import Endpoint, Patience
-from dowse.models.recipe import known_prefixes
+from dowse.models.onnx.recipe import known_prefixes
 from dowse.types import Role
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dowse.errors import ModelUnavailableError
-from dowse.models.check import plain, unit_rows
-from dowse.models.encoder import Encoder
-from dowse.models.prepared import prepared
-from dowse.models.recipe import Recipe
-from dowse.models.tokens import Tokens
-from dowse.models.weights import open_weights
+from dowse.models.checks import plain, unit_rows
+from dowse.models.onnx.encoder import Encoder
+from dowse.models.onnx.preparing import prepared
+from dowse.models.onnx.recipe import Recipe
+from dowse.models.onnx.tokenizer import Tokens
+from dowse.models.onnx.weights import open_weights
 from dowse.types import Role
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any
 
 from dowse.errors import BadRequestError, DeadlineError
-from dowse.models.check import plain
+from dowse.models.checks import plain
 from dowse.models.endpoint import Endpoint, Patience
 from dowse.models.reply import json_value
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dowse.errors import NotFoundError
-from dowse.models.graph import Pooling
-from dowse.models.recipe import Recipe
+from dowse.models.onnx.graph_builder import Pooling
+from dowse.models.onnx.recipe import Recipe
 
 
 @dataclass(frozen=True)

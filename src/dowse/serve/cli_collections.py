@@ -75,7 +75,7 @@ def askers(session: Session, places: Sequence[Path], what: What, report: Reporte
 
 def _parts(config: Config) -> Parts:
     """What the product would use: the user's profiles, and the cross-encoder if one is configured."""
-    from dowse.models.rerank_cross_encoder import open_cross_encoder
+    from dowse.models.cross_encoder import open_cross_encoder
     from dowse.query.assemble import Parts
     from dowse.query.own_profiles import with_own
 

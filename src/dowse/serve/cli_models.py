@@ -33,7 +33,7 @@ def models(session: Session) -> None:
 def list_command(session: Session) -> int:
     """Print the models with a name, which are here, and what else can be loaded."""
     from dowse.models import fetch, registry
-    from dowse.models.architecture import MODEL_TYPES
+    from dowse.models.onnx.architecture import MODEL_TYPES
     from dowse.serve.terminal import clean_path, human_bytes, table
 
     states = fetch.states(session.config.models_folder)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dowse.models.graph import pair_graph
-from dowse.models.quantise import graph_tensors
+from dowse.models.onnx.graph_builder import pair_graph
+from dowse.models.onnx.quantise import graph_tensors
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dowse.models.prepared import Prepared
-    from dowse.models.weights import FolderWeights, Weights
+    from dowse.models.onnx.preparing import Prepared
+    from dowse.models.onnx.weights import FolderWeights, Weights
 
 _LOG_ERRORS_ONLY = 3  # onnxruntime's severity
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from dowse.models.graph import EVENED, HEADS, LINEAR, NORMS, ROTARY_COS, ROTARY_SIN, Shape
+from dowse.models.onnx.graph_builder import EVENED, HEADS, LINEAR, NORMS, ROTARY_COS, ROTARY_SIN, Shape
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dowse.models.weights import Weights
+    from dowse.models.onnx.weights import Weights
 
 LARGEST = 63  # 7 bits and sign: 2·255·63 = 32,130 fits 16 bits, see graph.py
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dowse.errors import BadRequestError
-from dowse.models.graph import LINEAR, Rotary, Shape
+from dowse.models.onnx.graph_builder import LINEAR, Rotary, Shape
 
 BERT_TYPES = ("bert", "roberta", "xlm-roberta", "camembert")
 NOMIC_TYPE = "nomic_bert"

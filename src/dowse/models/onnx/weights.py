@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dowse.errors import ModelUnavailableError
-from dowse.models.architecture import architecture
-from dowse.models.graph import LINEAR, Shape
+from dowse.models.onnx.architecture import architecture
+from dowse.models.onnx.graph_builder import LINEAR, Shape
 
 if TYPE_CHECKING:
     import numpy as np

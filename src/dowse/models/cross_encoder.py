@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from dowse.errors import BadRequestError, ModelUnavailableError, NotFoundError
 from dowse.identity import embedded_text
-from dowse.models.check import plain
-from dowse.models.encoder import PairEncoder
-from dowse.models.weights import FolderWeights, open_weights
+from dowse.models.checks import plain
+from dowse.models.onnx.encoder import PairEncoder
+from dowse.models.onnx.weights import FolderWeights, open_weights
 from dowse.ports import Candidate
 
 if TYPE_CHECKING:

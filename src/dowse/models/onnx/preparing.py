@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dowse.models import kept
-from dowse.models.graph import Pooling, encoder_graph
-from dowse.models.quantise import graph_tensors
-from dowse.models.tokens import byte_pairs
+from dowse.models.onnx import prepared as kept
+from dowse.models.onnx.graph_builder import Pooling, encoder_graph
+from dowse.models.onnx.quantise import graph_tensors
+from dowse.models.onnx.tokenizer import byte_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from dowse.models.weights import Weights
+    from dowse.models.onnx.weights import Weights
 
 FOLDER = "prepared"  # in the models folder
 _LAYOUT = 2  # counts up when the graph, the quantisation or the arrays change

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dowse.errors import BadRequestError, ModelUnavailableError
-from dowse.models.graph import Pooling
+from dowse.models.onnx.graph_builder import Pooling
 from dowse.types import Role
 
 MAX_TOKENS = 256  # lab/quality.md was measured with it; chunks are cut to about as much
