@@ -24,11 +24,11 @@ from bench import cache, queries
 from bench.figures import Figure
 from dowse.models.registry import DEFAULT
 from dowse.ports import Candidate, Matrix, StoreReader
-from dowse.query.diversify import apply_mmr
 from dowse.query.pipeline import prepared, walk
-from dowse.query.rerank_heuristic import HeuristicReranker
 from dowse.query.result import result_of
-from dowse.query.slate import Traced
+from dowse.query.stages.mmr import apply_mmr
+from dowse.query.stages.rerank_heuristic import HeuristicReranker
+from dowse.query.stages.state import Traced
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.kernels.numpy_kernel import open_kernel
 from dowse.text import Tokenizer

@@ -8,9 +8,9 @@ import tomllib
 from dataclasses import fields
 from pathlib import Path
 
-from dowse.query.adjust import BOOST_RULES
-from dowse.query.own_profiles import with_own
-from dowse.query.profiles import PROFILES, Profile, named
+from dowse.query.plan.profiles import PROFILES, Profile, named
+from dowse.query.stages.freshness_and_boost import BOOST_RULES
+from dowse.query.user_profiles import with_own
 from dowse.types import ScoredChunk
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -17,9 +17,9 @@ from dowse.evaluate.run import DEFAULT, Asker
 from dowse.identity import id_number
 from dowse.models.embed_hash import HashEmbedder
 from dowse.query.assemble import Parts
-from dowse.query.legs import Dense
 from dowse.query.pipeline import prepared, run
-from dowse.query.profiles import named
+from dowse.query.plan.profiles import named
+from dowse.query.stages.legs import Dense
 from dowse.types import Document, QueryRequest
 
 FILLER = "Plain talk of this and that goes on for a while here. "

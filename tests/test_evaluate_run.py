@@ -25,7 +25,7 @@ from dowse.identity import embedded_text, searchable_text, text_hash
 from dowse.ingest.pack import PROSE, windows
 from dowse.models.embed_hash import HashEmbedder
 from dowse.ports import Progress
-from dowse.query.profiles import named
+from dowse.query.plan.profiles import named
 from dowse.types import QueryRequest
 
 

@@ -21,9 +21,9 @@ from dowse.evaluate.tune import ALPHAS, BS, K1S, Candidates, advise, constants, 
 from dowse.evaluate.tune_stages import advise_stages, scaled, ways
 from dowse.models.embed_hash import HashEmbedder
 from dowse.ports import STANDARD, Bm25
-from dowse.query.own_profiles import with_own
-from dowse.query.profiles import named
-from dowse.query.weights import Alpha, ByLeg
+from dowse.query.plan.profiles import named
+from dowse.query.stages.leg_weights import Alpha, ByLeg
+from dowse.query.user_profiles import with_own
 
 PRODUCT = Knobs.of(named("default"))
 

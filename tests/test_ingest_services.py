@@ -17,7 +17,7 @@ from dowse.ingest.detect import _facts, with_facts
 from dowse.ingest.service_names import names_of
 from dowse.ingest.service_places import service_places
 from dowse.ingest.services import service_graph
-from dowse.query.services import ServiceGraph
+from dowse.query.stages.services import ServiceGraph
 from dowse.sample import truth
 from dowse.types import ServiceFact
 from factories import PLAIN, of_chunks

@@ -25,7 +25,7 @@ from company import CALLS as EDGES
 from company import CODE, SERVICES, documents
 from dowse.config import Config
 from dowse.query.context import estimated_tokens
-from dowse.query.profiles import POOL_FACTOR, Profile
+from dowse.query.plan.profiles import POOL_FACTOR, Profile
 from dowse.serve.backend import Backend
 from dowse.serve.mcp_arguments import DEFAULT_HITS, MOST_HITS
 from dowse.serve.mcp_pages import DEFAULT_TOKENS

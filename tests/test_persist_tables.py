@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dowse.ports import Found
-from dowse.query.company import moved
-from dowse.query.fuse import ZScore, _compiled_sums, _each_once, _sums, _union
-from dowse.query.slate import Column, Fused
+from dowse.query.stages.fusion import ZScore, _compiled_sums, _each_once, _sums, _union
+from dowse.query.stages.neighbour_smoothing import moved
+from dowse.query.stages.state import Column, Fused
 from dowse.tables import Sums, Table, Tables
 from dowse.types import LEGS
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dowse.query.adjust import BOOST_RULES, BoostRule, CorpusBoost, Freshness, Threshold
-from dowse.query.fuse import ZScore
-from dowse.query.slate import Column, Fused, Hit, Query, Slate
+from dowse.query.stages.freshness_and_boost import BOOST_RULES, BoostRule, CorpusBoost, Freshness, Threshold
+from dowse.query.stages.fusion import ZScore
+from dowse.query.stages.state import Column, Fused, Hit, Query, Slate
 from dowse.types import Chunk, Leg
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from dowse.ports import Ids, Mask, Matrix, Slots
-from dowse.query.company import FIRST, MOST, NEAREST, Company, applies, moved
-from dowse.query.fuse import Method, MinMax, ReciprocalRank, ZScore
-from dowse.query.slate import Column, Fused, Query, Slate
+from dowse.query.stages.fusion import Method, MinMax, ReciprocalRank, ZScore
+from dowse.query.stages.neighbour_smoothing import FIRST, MOST, NEAREST, Company, applies, moved
+from dowse.query.stages.state import Column, Fused, Query, Slate
 from dowse.types import LEGS, Leg
 
 WEIGHTS = {"dense": 0.65, "bm25_code": 0.175, "bm25_nlp": 0.175}

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from asking import Desk, desk, texts
 from dowse.identity import id_number
-from dowse.query.confidence import FITS, WORDS, Confidence, Fit, Judge, judged
 from dowse.query.pipeline import run
-from dowse.query.slate import Slate
+from dowse.query.stages.confidence import FITS, WORDS, Confidence, Fit, Judge, judged
+from dowse.query.stages.state import Slate
 from dowse.types import QueryRequest
 from factories import PLAIN, document
 

@@ -17,7 +17,7 @@ from dowse.errors import NoRecallError, StorageError, UnavailableError
 from dowse.ports import Candidate, Matrix, StoreReader
 from dowse.query.assemble import NO_LLM, Parts, Step
 from dowse.query.pipeline import Prepared, answer, finished, prepared
-from dowse.query.slate import Slate
+from dowse.query.stages.state import Slate
 from dowse.store.memory import MemoryStore
 from dowse.text import Tokenizer
 from dowse.types import Degradation, QueryRequest, QueryResult, Role

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
 from dowse.ports import StoreReader
-from dowse.query.diversify import Diversify, apply_mmr
-from dowse.query.slate import Hit, Query, Slate
+from dowse.query.stages.mmr import Diversify, apply_mmr
+from dowse.query.stages.state import Hit, Query, Slate
 from dowse.store.memory import MemoryStore
 from factories import PLAIN, of_chunks
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dowse.errors import UnavailableError
 from dowse.models.llm import HttpLLM
-from dowse.query.expand import MOST_VARIANTS, consult, type_of, variants_of
-from dowse.query.plan import plan
+from dowse.query.plan.classify import plan
+from dowse.query.plan.expand import MOST_VARIANTS, consult, type_of, variants_of
 from dowse.types import QueryType
 from playing_llm import Act, Stage, answers, never_ending, playing, says, slow
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
-from dowse.query.fuse import MinMax, ReciprocalRank, ZScore, reciprocal_rank_fusion
-from dowse.query.ranking import order, ranked
+from dowse.query.stages.fusion import MinMax, ReciprocalRank, ZScore, reciprocal_rank_fusion
+from dowse.query.stages.sort import order, ranked
 
 IDS = [f"c{n}" for n in range(12)]
 LISTS = st.dictionaries(

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from dowse.filters import by_repo, matches
 from dowse.identity import chunk_id
 from dowse.ports import Store, StoreReader
-from dowse.query.fuse import Fuse, ReciprocalRank, ZScore
-from dowse.query.graph import Graph, GraphOptions, GraphSlots, extended
-from dowse.query.hydrate import Hydrate
-from dowse.query.slate import Hit, Query, Ranking, Slate
-from dowse.query.weights import Alpha
+from dowse.query.stages.fusion import Fuse, ReciprocalRank, ZScore
+from dowse.query.stages.graph import Graph, GraphOptions, GraphSlots, extended
+from dowse.query.stages.hydrate import Hydrate
+from dowse.query.stages.leg_weights import Alpha
+from dowse.query.stages.state import Hit, Query, Ranking, Slate
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.memory import MemoryStore
 from dowse.text import Tokenizer

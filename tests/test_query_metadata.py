@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from dowse.filters import Filter, by_corpus, by_document, by_path, by_source
-from dowse.query.metadata import MOST_NAMED, AnswerMetadata, CiteEvidence
 from dowse.query.pipeline import Parts, answer
-from dowse.query.slate import Hit, Query, Slate
+from dowse.query.stages.metadata_answers import MOST_NAMED, AnswerMetadata, CiteEvidence
+from dowse.query.stages.state import Hit, Query, Slate
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.memory import MemoryStore
 from dowse.text import Tokenizer

@@ -9,8 +9,8 @@ from typing import Any
 from dowse.filters import Filter, by_repo
 from dowse.identity import chunk_id
 from dowse.ports import StoreReader
-from dowse.query.parents import AttachParents, ReplaceByParent
-from dowse.query.slate import Hit, Query, Slate
+from dowse.query.stages.parents import AttachParents, ReplaceByParent
+from dowse.query.stages.state import Hit, Query, Slate
 from dowse.store.memory import MemoryStore
 from dowse.types import Chunk, ChunkId, EdgeContext
 from factories import PLAIN, of_chunks

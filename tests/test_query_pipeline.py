@@ -22,8 +22,8 @@ from dowse.identity import chunk_id, embedded_text, id_number, text_hash
 from dowse.ports import Found, Matrix, Slots, StoreReader, Vector
 from dowse.query.assemble import Assembly, Parts, Step
 from dowse.query.pipeline import Deadline, answer, build, run, walk
-from dowse.query.profiles import named
-from dowse.query.slate import Query, Slate
+from dowse.query.plan.profiles import named
+from dowse.query.stages.state import Query, Slate
 from dowse.store.memory import MemoryStore
 from dowse.text import Tokenizer
 from dowse.types import (

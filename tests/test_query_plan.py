@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dowse.query import mentions, questions
-from dowse.query.plan import BY_TYPE, STYLES, Plan, classify, plan, steered
-from dowse.query.questions import MetadataQuestion, metadata_question
+from dowse.query.plan import mentions
+from dowse.query.plan import metadata_questions as questions
+from dowse.query.plan.classify import BY_TYPE, STYLES, Plan, classify, plan, steered
+from dowse.query.plan.metadata_questions import MetadataQuestion, metadata_question
 from dowse.types import QueryType
 
 FACTUAL, CONCEPTUAL = QueryType.FACTUAL, QueryType.CONCEPTUAL

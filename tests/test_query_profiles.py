@@ -11,13 +11,13 @@ import pytest
 
 from company import NOW, ROLLBACK, WHOLE, OverlapReranker, TrigramEmbedder, company_store
 from dowse.errors import BadRequestError
-from dowse.query.adjust import BoostRule
 from dowse.query.assemble import Assembly, Parts
-from dowse.query.graph import GraphOptions
-from dowse.query.own_profiles import READS, with_own
 from dowse.query.pipeline import answer, prepared
-from dowse.query.profiles import LINKS, ORDER, PLACES, PROFILES, SHARED, Profile, named
-from dowse.query.weights import Alpha
+from dowse.query.plan.profiles import LINKS, ORDER, PLACES, PROFILES, SHARED, Profile, named
+from dowse.query.stages.freshness_and_boost import BoostRule
+from dowse.query.stages.graph import GraphOptions
+from dowse.query.stages.leg_weights import Alpha
+from dowse.query.user_profiles import READS, with_own
 from dowse.store.memory import MemoryStore
 from dowse.text import Tokenizer
 from dowse.types import QueryRequest, QueryResult, QueryType, ScoredChunk

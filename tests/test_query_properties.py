@@ -17,7 +17,7 @@ from dowse.filters import from_request, matches
 from dowse.query.assemble import Parts
 from dowse.query.cache import Caches
 from dowse.query.pipeline import answer
-from dowse.query.profiles import PROFILES
+from dowse.query.plan.profiles import PROFILES
 from dowse.store.memory import MemoryStore
 from dowse.text import Tokenizer
 from dowse.types import LEGS, QueryRequest, QueryResult

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from contracts.reranker import RerankerContract, candidate
 from dowse.errors import ModelUnavailableError
 from dowse.ports import Candidate, Reranker
-from dowse.query.rerank import Rerank, blended, reranked
-from dowse.query.rerank_heuristic import Additive, HeuristicReranker, Multiplicative, name_of
-from dowse.query.rerank_score import ScoreReranker
-from dowse.query.slate import Hit, Query, Slate
+from dowse.query.stages.rerank import Rerank, blended, reranked
+from dowse.query.stages.rerank_heuristic import Additive, HeuristicReranker, Multiplicative, name_of
+from dowse.query.stages.rerank_score import ScoreReranker
+from dowse.query.stages.state import Hit, Query, Slate
 from dowse.types import Chunk, Degradation
 
 BODY = "keeps entities in a table and finds them again by name or by words"  # no stub

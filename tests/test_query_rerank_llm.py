@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dowse.errors import BadRequestError, ModelUnavailableError, UnavailableError
 from dowse.models.llm import HttpLLM
 from dowse.ports import Candidate
-from dowse.query.rerank_llm import LLMReranker, scores_of
+from dowse.query.stages.rerank_llm import LLMReranker, scores_of
 from dowse.types import Chunk
 from playing_llm import Act, Stage, answers, cut_off, never_ending, playing, says, scores_by, slow
 

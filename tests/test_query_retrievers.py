@@ -11,9 +11,9 @@ from company import OverlapReranker, TrigramEmbedder, company_store
 from dowse.errors import BadRequestError, UnavailableError
 from dowse.filters import by_repo
 from dowse.ports import Retriever
-from dowse.query.graph import GraphOptions
-from dowse.query.profiles import named
+from dowse.query.plan.profiles import named
 from dowse.query.retrievers import GraphRetriever, HybridRetriever, QueryProcessor, RetrievalPipeline
+from dowse.query.stages.graph import GraphOptions
 from dowse.store.memory import MemoryStore
 from dowse.types import QueryRequest, QueryType, ScoredChunk
 

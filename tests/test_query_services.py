@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dowse.errors import NotFoundError
 from dowse.filters import by_repo
-from dowse.query.services import AddServices, ServiceGraph
-from dowse.query.slate import Hit, Query, Slate
+from dowse.query.stages.services import AddServices, ServiceGraph
+from dowse.query.stages.state import Hit, Query, Slate
 from dowse.store.memory import MemoryStore
 from dowse.types import Service, ServiceContext, ServiceEdge
 from factories import PLAIN, document

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
 from dowse.filters import In
-from dowse.query.profiles import Profile, named
-from dowse.query.validate import validated
-from dowse.query.weights import Alpha, ByLeg
+from dowse.query.plan.profiles import Profile, named
+from dowse.query.plan.validate import validated
+from dowse.query.stages.leg_weights import Alpha, ByLeg
 from dowse.types import LEGS, Leg, QueryRequest
 
 EVEN: tuple[tuple[Leg, float], ...] = (("dense", 1.0), ("bm25_code", 1.0), ("bm25_nlp", 1.0))

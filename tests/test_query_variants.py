@@ -12,12 +12,12 @@ from msgspec import structs
 
 from company import TrigramEmbedder, company_store
 from dowse.query.assemble import Assembly, Parts
-from dowse.query.explain import history
-from dowse.query.fuse_nested import cross_query_rank_fusion
-from dowse.query.hydrate import Hydrate
-from dowse.query.legs import Dense, Prepare, Words
-from dowse.query.profiles import Profile, named
-from dowse.query.slate import Fused, Query, Slate, Variant
+from dowse.query.explain.why import history
+from dowse.query.plan.profiles import Profile, named
+from dowse.query.stages.fusion_nested import cross_query_rank_fusion
+from dowse.query.stages.hydrate import Hydrate
+from dowse.query.stages.legs import Dense, Prepare, Words
+from dowse.query.stages.state import Fused, Query, Slate, Variant
 from dowse.store.memory import MemoryStore
 from dowse.text import Tokenizer
 

@@ -15,11 +15,11 @@ from dowse.errors import NotFoundError
 from dowse.filters import Ne, Prefix
 from dowse.ports import Candidate
 from dowse.query.assemble import Parts
+from dowse.query.explain.explanation import WhyNot, why_not
+from dowse.query.explain.remedies import FILTERS
+from dowse.query.explain.trace import told
 from dowse.query.pipeline import Prepared, finished, prepared
-from dowse.query.profiles import PROFILES
-from dowse.query.remedies import FILTERS
-from dowse.query.way import told
-from dowse.query.whynot import WhyNot, why_not
+from dowse.query.plan.profiles import PROFILES
 from dowse.types import Chunk, Document, QueryRequest
 from factories import PLAIN, document, of_chunks
 

@@ -9,15 +9,15 @@ if TYPE_CHECKING:
     from dowse.engine import open as open
     from dowse.models.cross_encoder import CrossEncoderReranker as CrossEncoderReranker
     from dowse.ports import Retriever as Retriever
-    from dowse.query.diversify import apply_mmr as apply_mmr
-    from dowse.query.fuse import reciprocal_rank_fusion as reciprocal_rank_fusion
-    from dowse.query.rerank_heuristic import HeuristicReranker as HeuristicReranker
-    from dowse.query.rerank_llm import LLMReranker as LLMReranker
-    from dowse.query.rerank_score import ScoreReranker as ScoreReranker
     from dowse.query.retrievers import GraphRetriever as GraphRetriever
     from dowse.query.retrievers import HybridRetriever as HybridRetriever
     from dowse.query.retrievers import QueryProcessor as QueryProcessor
     from dowse.query.retrievers import RetrievalPipeline as RetrievalPipeline
+    from dowse.query.stages.fusion import reciprocal_rank_fusion as reciprocal_rank_fusion
+    from dowse.query.stages.mmr import apply_mmr as apply_mmr
+    from dowse.query.stages.rerank_heuristic import HeuristicReranker as HeuristicReranker
+    from dowse.query.stages.rerank_llm import LLMReranker as LLMReranker
+    from dowse.query.stages.rerank_score import ScoreReranker as ScoreReranker
     from dowse.reports import IndexReport as IndexReport
     from dowse.types import Chunk as Chunk
     from dowse.types import CorpusType as CorpusType
@@ -40,24 +40,24 @@ _HOME = {
     "Edge": "dowse.types",
     "Engine": "dowse.engine",
     "GraphRetriever": "dowse.query.retrievers",
-    "HeuristicReranker": "dowse.query.rerank_heuristic",
+    "HeuristicReranker": "dowse.query.stages.rerank_heuristic",
     "HybridRetriever": "dowse.query.retrievers",
     "IndexReport": "dowse.reports",
     "KnowledgeTool": "dowse.adapters.openai_tool",
-    "LLMReranker": "dowse.query.rerank_llm",
+    "LLMReranker": "dowse.query.stages.rerank_llm",
     "QueryProcessor": "dowse.query.retrievers",
     "QueryRequest": "dowse.types",
     "QueryResult": "dowse.types",
     "QueryType": "dowse.types",
     "RetrievalPipeline": "dowse.query.retrievers",
     "Retriever": "dowse.ports",
-    "ScoreReranker": "dowse.query.rerank_score",
+    "ScoreReranker": "dowse.query.stages.rerank_score",
     "ScoredChunk": "dowse.types",
     "ServiceContext": "dowse.types",
     "Source": "dowse.types",
-    "apply_mmr": "dowse.query.diversify",
+    "apply_mmr": "dowse.query.stages.mmr",
     "open": "dowse.engine",
-    "reciprocal_rank_fusion": "dowse.query.fuse",
+    "reciprocal_rank_fusion": "dowse.query.stages.fusion",
 }
 
 __all__ = [*sorted(_HOME), "__version__"]

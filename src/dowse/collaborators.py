@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dowse.models.in_use import Models
     from dowse.ports import LLM, Embedder, Reporter, Reranker, StoreStats
     from dowse.query.assemble import Parts
-    from dowse.query.profiles import Profile
+    from dowse.query.plan.profiles import Profile
     from dowse.store.embedded import EmbeddedStore
 
 
@@ -112,17 +112,17 @@ class Collaborators:
 
     @property
     def _profiles(self) -> tuple[Profile, ...]:
-        from dowse.query.profiles import PROFILES
+        from dowse.query.plan.profiles import PROFILES
 
         if not self._config.profiles:
             return PROFILES  # most have none of their own, and need not load what reads them
-        from dowse.query.own_profiles import with_own
+        from dowse.query.user_profiles import with_own
 
         return with_own(self._config.profiles)
 
     def parts_for(self, request: QueryRequest) -> Parts:
         """With the cross-encoder, if this request can use one."""
-        from dowse.query.profiles import named
+        from dowse.query.plan.profiles import named
 
         if "cross-encoder" not in named(request.profile, self.parts.profiles).adjusted(request).rerank:
             return self.parts

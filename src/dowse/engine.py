@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from dowse.ingest.sources import Asked
     from dowse.ports import Embedder, Reporter, StoreReader
     from dowse.query.context import Context
+    from dowse.query.explain.explanation import WhyNot
+    from dowse.query.facets import Survey
     from dowse.query.outline import Outline
     from dowse.query.pipeline import Prepared
     from dowse.query.references import References
     from dowse.query.related import Related
-    from dowse.query.services import ServiceGraph
+    from dowse.query.stages.services import ServiceGraph
     from dowse.query.stream import Event
-    from dowse.query.survey import Survey
     from dowse.query.symbols import Symbol
-    from dowse.query.whynot import WhyNot
     from dowse.reports import Check, IndexReport, Status
     from dowse.store.snapshot import Snapshot
     from dowse.store.writer import EmbeddedWriter
@@ -141,7 +141,7 @@ class Engine:
 
     def survey(self, text: str | QueryRequest, *, facets: bool = False, **fields: object) -> Survey:
         """What `query` gives, with all that was ranked behind it and, if asked, counts by field."""
-        from dowse.query.survey import survey
+        from dowse.query.facets import survey
 
         reader = self._store.reader()
         found = survey(self._prepared(self._beside.request(text, fields), reader), self._executor, facets=facets)
@@ -160,7 +160,7 @@ class Engine:
 
     def explain(self, text: str | QueryRequest, target: str, **fields: object) -> WhyNot:
         """Why a chunk, FILE:10 or document is not among the hits, and the smallest change that brings it in."""
-        from dowse.query.whynot import why_not
+        from dowse.query.explain.explanation import why_not
 
         request = self._beside.request(text, fields)
         reader = self._store.reader()
@@ -176,7 +176,7 @@ class Engine:
 
     def services(self) -> ServiceGraph:
         """All services and how they call each other."""
-        from dowse.query.services import ServiceGraph
+        from dowse.query.stages.services import ServiceGraph
 
         reader = self._store.reader()
         return ServiceGraph(tuple(reader.services()), tuple(reader.service_edges()))

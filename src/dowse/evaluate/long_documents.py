@@ -18,10 +18,10 @@ from msgspec.structs import replace
 from dowse.identity import id_number
 from dowse.ports import Ids, Mask, StoreReader
 from dowse.query.assemble import Wave
-from dowse.query.fuse import Fuse, Method, Table, weighed
-from dowse.query.ranking import Order, order
-from dowse.query.slate import Column, Fused, Ranking, Slate
-from dowse.query.weights import Weights
+from dowse.query.stages.fusion import Fuse, Method, Table, weighed
+from dowse.query.stages.leg_weights import Weights
+from dowse.query.stages.sort import Order, order
+from dowse.query.stages.state import Column, Fused, Ranking, Slate
 from dowse.types import Document
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def pooled(scores: Table, family: Families, piece: float) -> Table:
 
 @dataclass(frozen=True)
 class FuseDocuments:
-    """As `dowse.query.fuse.Fuse`, with documents for chunks; each goes by the chunk that the first leg likes best."""
+    """As `stages.fusion.Fuse`, with documents for chunks; each goes by the chunk that the first leg likes best."""
 
     store: StoreReader
     method: Method

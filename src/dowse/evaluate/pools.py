@@ -19,13 +19,13 @@ from dowse.evaluate.run import Asker, Setting
 from dowse.identity import number_id
 from dowse.ports import STANDARD, Bm25, Ids, Mask, Matrix, Progress, Reporter, Slots, Values
 from dowse.query.assemble import Parts
-from dowse.query.company import with_company
-from dowse.query.fuse import RankTable, Table, ZScore
 from dowse.query.pipeline import run
-from dowse.query.profiles import Profile
-from dowse.query.ranking import Order, order
-from dowse.query.slate import Column, Fused
-from dowse.query.weights import Alpha, ByLeg, Weights
+from dowse.query.plan.profiles import Profile
+from dowse.query.stages.fusion import RankTable, Table, ZScore
+from dowse.query.stages.leg_weights import Alpha, ByLeg, Weights
+from dowse.query.stages.neighbour_smoothing import with_company
+from dowse.query.stages.sort import Order, order
+from dowse.query.stages.state import Column, Fused
 from dowse.types import Leg, QueryRequest
 
 DEEPEST_LEG = 200  # candidates per leg that are kept, so that every depth up to it can be tried
@@ -63,7 +63,9 @@ class Knobs:
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """Vectors of all candidates of a collection, each once; in the place of a store for `dowse.query.company`."""
+    """Vectors of all candidates of a collection, each once; in the place of a store for
+    `dowse.query.stages.neighbour_smoothing`.
+    """
 
     ids: Ids  # rising
     matrix: Matrix

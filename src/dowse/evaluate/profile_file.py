@@ -11,8 +11,8 @@ from typing import Any
 
 from dowse.errors import BadRequestError
 from dowse.evaluate.pools import Knobs
-from dowse.query.adjust import BoostRule
-from dowse.query.profiles import PROFILES
+from dowse.query.plan.profiles import PROFILES
+from dowse.query.stages.freshness_and_boost import BoostRule
 
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 

@@ -19,7 +19,7 @@ from dowse.evaluate.metrics import DEEPEST, MAIN, METRICS, scored
 from dowse.ports import Embedder, Matrix, Progress, Reporter
 from dowse.query.assemble import Parts
 from dowse.query.pipeline import Prepared, finished, prepared
-from dowse.query.profiles import Profile, named
+from dowse.query.plan.profiles import Profile, named
 from dowse.text import Tokenizer
 from dowse.types import Chunk, ChunkId, Degradation, QueryRequest, QueryResult, Role, ScoredChunk
 

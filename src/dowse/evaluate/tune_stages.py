@@ -14,8 +14,8 @@ import numpy as np
 from dowse.evaluate.run import Asker, Setting
 from dowse.evaluate.tune import Advice, settled
 from dowse.ports import Reporter
-from dowse.query.adjust import BoostRule
-from dowse.query.profiles import Profile
+from dowse.query.plan.profiles import Profile
+from dowse.query.stages.freshness_and_boost import BoostRule
 from dowse.types import QueryRequest
 
 HALF, TWICE = 0.5, 2.0  # of what a boost adds; chosen

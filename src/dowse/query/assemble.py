@@ -11,20 +11,20 @@ import msgspec
 
 from dowse.filters import Prefix
 from dowse.ports import LLM, Reranker, StoreReader
-from dowse.query.adjust import CorpusBoost, Freshness, Threshold
 from dowse.query.cache import CachedReranker, Caches
-from dowse.query.company import Company
-from dowse.query.exact import ExactNames
-from dowse.query.fuse import Fuse, Method, MinMax, ReciprocalRank, ZScore
-from dowse.query.graph import Graph, GraphSlots
-from dowse.query.hydrate import Hydrate
-from dowse.query.parents import AttachParents, ReplaceByParent
-from dowse.query.profiles import PROFILES, Link, Place, Profile
-from dowse.query.rerank import Rerank
-from dowse.query.rerank_heuristic import HeuristicReranker
+from dowse.query.plan.profiles import PROFILES, Link, Place, Profile
 from dowse.query.result import coverage
-from dowse.query.slate import Query, Stage
-from dowse.query.weights import Alpha, ByLeg
+from dowse.query.stages.exact_names import ExactNames
+from dowse.query.stages.freshness_and_boost import CorpusBoost, Freshness, Threshold
+from dowse.query.stages.fusion import Fuse, Method, MinMax, ReciprocalRank, ZScore
+from dowse.query.stages.graph import Graph, GraphSlots
+from dowse.query.stages.hydrate import Hydrate
+from dowse.query.stages.leg_weights import Alpha, ByLeg
+from dowse.query.stages.neighbour_smoothing import Company
+from dowse.query.stages.parents import AttachParents, ReplaceByParent
+from dowse.query.stages.rerank import Rerank
+from dowse.query.stages.rerank_heuristic import HeuristicReranker
+from dowse.query.stages.state import Query, Stage
 from dowse.text import Tokenizer
 from dowse.types import Degradation, DocumentInfo
 
@@ -87,7 +87,7 @@ class Assembly(msgspec.Struct, frozen=True):
         weights = Alpha(profile.alpha, share) if profile.weights is None else ByLeg(profile.weights)
         if profile.merge == "flat":
             return Fuse(self.reader, self.method(), weights)
-        from dowse.query.fuse_nested import FuseNested
+        from dowse.query.stages.fusion_nested import FuseNested
 
         return FuseNested(self.reader, self.method(), weights)
 
@@ -149,7 +149,7 @@ class Assembly(msgspec.Struct, frozen=True):
         }
 
     def _diversify(self) -> Stage:
-        from dowse.query.diversify import Diversify
+        from dowse.query.stages.mmr import Diversify
 
         return Diversify(self.reader, self.profile.diversity)
 
@@ -179,14 +179,14 @@ class Assembly(msgspec.Struct, frozen=True):
         if link == "heuristic":
             return HeuristicReranker(tokenizer=self.tokenizer)
         if link == "score":
-            from dowse.query.rerank_score import ScoreReranker
+            from dowse.query.stages.rerank_score import ScoreReranker
 
             return ScoreReranker()
         if link == "cross-encoder":
             return self._remembered(self.parts.cross_encoder)
         if llm is None:
             return None
-        from dowse.query.rerank_llm import LLMReranker
+        from dowse.query.stages.rerank_llm import LLMReranker
 
         return self._remembered(LLMReranker(llm, own.llm_scale, own.llm_characters, self.parts.secret))
 

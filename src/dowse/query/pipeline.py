@@ -20,16 +20,16 @@ from dowse.filters import Filter
 from dowse.ports import STANDARD, Bm25, Embedder, StoreReader, StoreStats
 from dowse.query.assemble import NO_LLM, Assembly, Parts, Step, Wave, missing_links
 from dowse.query.cache import CachedEmbedder
-from dowse.query.confidence import Judge
-from dowse.query.expand import MOST_VARIANTS, VARIANT_WEIGHT
-from dowse.query.legs import Dense, Prepare, Words
-from dowse.query.metadata import AnswerMetadata, CiteEvidence
-from dowse.query.plan import LLM_TIMEOUT_S, Plan, plan, steered
-from dowse.query.profiles import Profile, named
+from dowse.query.plan.classify import LLM_TIMEOUT_S, Plan, plan, steered
+from dowse.query.plan.expand import MOST_VARIANTS, VARIANT_WEIGHT
+from dowse.query.plan.profiles import Profile, named
+from dowse.query.plan.validate import validated
 from dowse.query.result import Asked, coverage, coverage_note, result_of
-from dowse.query.services import AddServices
-from dowse.query.slate import Query, Ranking, Slate, Stage, StageTrace, Traced, Variant
-from dowse.query.validate import validated
+from dowse.query.stages.confidence import Judge
+from dowse.query.stages.legs import Dense, Prepare, Words
+from dowse.query.stages.metadata_answers import AnswerMetadata, CiteEvidence
+from dowse.query.stages.services import AddServices
+from dowse.query.stages.state import Query, Ranking, Slate, Stage, StageTrace, Traced, Variant
 from dowse.text import Tokenizer
 from dowse.types import Degradation, QueryRequest, QueryResult, QueryType
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dowse.ports import StoreReader
-from dowse.query.graph import sentence
+from dowse.query.stages.graph import sentence
 from dowse.types import Chunk, Edge
 
 STRUCTURE = ("part_of", "sequence")

@@ -14,9 +14,9 @@ import numpy as np
 
 from dowse.identity import id_number
 from dowse.ports import StoreReader, StoreStats
-from dowse.query.confidence import Confidence
-from dowse.query.explain import Historian, Matched
-from dowse.query.slate import Hit, Slate, Traced
+from dowse.query.explain.why import Historian, Matched
+from dowse.query.stages.confidence import Confidence
+from dowse.query.stages.state import Hit, Slate, Traced
 from dowse.text import Tokenizer
 from dowse.types import Chunk, QueryMetadata, QueryRequest, QueryResult, Score, ScoredChunk
 

@@ -13,10 +13,10 @@ from dowse.errors import BadRequestError
 from dowse.filters import Filter
 from dowse.ports import LLM, Embedder, Reranker, Store
 from dowse.query.assemble import Parts
-from dowse.query.graph import GraphOptions
 from dowse.query.pipeline import answer
-from dowse.query.plan import classify, plan
-from dowse.query.profiles import POOL_FACTOR, Profile, named
+from dowse.query.plan.classify import classify, plan
+from dowse.query.plan.profiles import POOL_FACTOR, Profile, named
+from dowse.query.stages.graph import GraphOptions
 from dowse.text import Tokenizer
 from dowse.types import QueryRequest, QueryResult, QueryType, ScoredChunk
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from dowse.query.pipeline import Prepared, walk
 from dowse.query.result import result_of
-from dowse.query.slate import Slate, Traced
+from dowse.query.stages.state import Slate, Traced
 from dowse.types import QueryResult
 
 EventKind = Literal["first", "order", "done"]

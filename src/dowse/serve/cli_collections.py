@@ -77,7 +77,7 @@ def _parts(config: Config) -> Parts:
     """What the product would use: the user's profiles, and the cross-encoder if one is configured."""
     from dowse.models.cross_encoder import open_cross_encoder
     from dowse.query.assemble import Parts
-    from dowse.query.own_profiles import with_own
+    from dowse.query.user_profiles import with_own
 
     reranker = open_cross_encoder(config.reranker, models_folder=config.models_folder, threads=config.threads)
     return Parts(cross_encoder=reranker, profiles=with_own(config.profiles))

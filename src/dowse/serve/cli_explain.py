@@ -12,8 +12,8 @@ from dowse.serve.cli_session import Session, shared_options
 from dowse.serve.wire import Exit, explain_object
 
 if TYPE_CHECKING:
-    from dowse.query.way import Place
-    from dowse.query.whynot import WhyNot
+    from dowse.query.explain.explanation import WhyNot
+    from dowse.query.explain.trace import Place
 
 
 @click.command()

@@ -13,7 +13,7 @@ from dowse.serve.wire import Exit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dowse.query.services import ServiceGraph
+    from dowse.query.stages.services import ServiceGraph
     from dowse.types import Service, ServiceEdge
 
 

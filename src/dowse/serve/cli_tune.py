@@ -40,7 +40,7 @@ def tune(session: Session, datasets: tuple[Path, ...], stages: bool, save: str |
     from dowse.evaluate.profile_file import checked_name
     from dowse.evaluate.tune import advise, constants, grid
     from dowse.evaluate.tune_stages import advise_stages
-    from dowse.query.profiles import named
+    from dowse.query.plan.profiles import named
     from dowse.serve import terminal_rich
 
     if save:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dowse.query.own_profiles import with_own
-from dowse.query.profiles import LINKS, Profile
+from dowse.query.plan.profiles import LINKS, Profile
+from dowse.query.user_profiles import with_own
 from dowse.serve.page_address import CHOSEN_ANEW, Pairs, Wanted, address, changed, document_address, fresh
 from dowse.serve.page_copy import Copy, Origin, copies
 from dowse.serve.page_facets import Chip, Facet, chips, facets

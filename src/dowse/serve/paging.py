@@ -11,7 +11,7 @@ from threading import Lock
 
 from dowse.errors import BadRequestError
 from dowse.identity import text_hash
-from dowse.query.survey import Survey
+from dowse.query.facets import Survey
 from dowse.types import QueryRequest
 
 KEPT = 32  # rankings that are remembered; chosen: about 50 hits each, so a few megabytes at most

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dowse import errors
 
 if TYPE_CHECKING:
-    from dowse.query.whynot import WhyNot
+    from dowse.query.explain.explanation import WhyNot
     from dowse.reports import IndexReport
     from dowse.types import Chunk, QueryResult
 

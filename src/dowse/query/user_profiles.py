@@ -8,9 +8,9 @@ from math import isfinite
 from typing import Any, get_args
 
 from dowse.errors import BadRequestError
-from dowse.query.adjust import BoostRule
-from dowse.query.graph import GraphOptions
-from dowse.query.profiles import LINKS, PLACES, PROFILES, Merge, Profile, named
+from dowse.query.plan.profiles import LINKS, PLACES, PROFILES, Merge, Profile, named
+from dowse.query.stages.freshness_and_boost import BoostRule
+from dowse.query.stages.graph import GraphOptions
 from dowse.types import LEGS, CorpusType, Fusion, ParentMode, QueryType
 
 BASE = "base"  # the profile that a table starts from; default, or the one of the same name

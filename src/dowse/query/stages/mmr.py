@@ -14,7 +14,7 @@ import numpy as np
 from dowse.errors import BadRequestError
 from dowse.identity import id_number
 from dowse.ports import Mask, Matrix, StoreReader, Values
-from dowse.query.slate import Hit, Slate
+from dowse.query.stages.state import Hit, Slate
 from dowse.types import Score
 
 DIVERSITY = 0.3  # S1-06

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dowse.query.confidence import Confidence
-    from dowse.query.fuse import Method
+    from dowse.query.stages.confidence import Confidence
+    from dowse.query.stages.fusion import Method
 
     Ranks = NDArray[np.int64]
 else:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from dowse.identity import number_id
 from dowse.query.pipeline import Prepared, run
 from dowse.query.result import result_of
-from dowse.query.slate import Slate, Traced
+from dowse.query.stages.state import Slate, Traced
 from dowse.types import Chunk, QueryResult, ScoredChunk
 
 FACETS = (

@@ -14,10 +14,10 @@ import numpy as np
 from msgspec.structs import replace
 
 from dowse.ports import StoreReader, Values
-from dowse.query.fuse import Id, Method, RankTable, Table, fused, weighed
-from dowse.query.ranking import Order, order, ranked
-from dowse.query.slate import Fused, Ranks, Slate
-from dowse.query.weights import Weights
+from dowse.query.stages.fusion import Id, Method, RankTable, Table, fused, weighed
+from dowse.query.stages.leg_weights import Weights
+from dowse.query.stages.sort import Order, order, ranked
+from dowse.query.stages.state import Fused, Ranks, Slate
 
 MISSING_RANK = 1000  # S3-29: what a query did not find counts as found at that rank
 

@@ -11,7 +11,7 @@ import msgspec
 
 from dowse.errors import ModelUnavailableError
 from dowse.ports import Candidate, Reranker
-from dowse.query.slate import Hit, Slate
+from dowse.query.stages.state import Hit, Slate
 from dowse.types import Degradation, Score
 
 WEIGHT = 0.7  # of the reranker, against .3 of what came before it; S3-17, C-12

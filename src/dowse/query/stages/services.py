@@ -11,7 +11,7 @@ from dowse.errors import NotFoundError
 from dowse.filters import Filter
 from dowse.identity import id_number
 from dowse.ports import StoreReader
-from dowse.query.slate import Slate
+from dowse.query.stages.state import Slate
 from dowse.types import ChunkId, Service, ServiceContext, ServiceEdge
 
 

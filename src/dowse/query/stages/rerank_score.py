@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dowse.ports import Candidate
-from dowse.query.rerank import reranked
+from dowse.query.stages.rerank import reranked
 
 
 @dataclass(frozen=True)

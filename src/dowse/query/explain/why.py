@@ -7,9 +7,9 @@ from functools import cached_property
 from math import isnan
 from typing import Any
 
-from dowse.query.fuse import ReciprocalRank, ZScore
-from dowse.query.fuse_nested import CrossQuery
-from dowse.query.slate import Column, Fused
+from dowse.query.stages.fusion import ReciprocalRank, ZScore
+from dowse.query.stages.fusion_nested import CrossQuery
+from dowse.query.stages.state import Column, Fused
 from dowse.types import Leg, Score
 
 LABELS: Mapping[Leg, str] = {"dense": "dense", "bm25_code": "code", "bm25_nlp": "prose"}

@@ -10,8 +10,8 @@ from math import isnan
 
 import msgspec
 
-from dowse.query.ranking import ranked_hits
-from dowse.query.slate import Fused, Hit, Slate
+from dowse.query.stages.sort import ranked_hits
+from dowse.query.stages.state import Fused, Hit, Slate
 from dowse.types import Chunk
 
 SECONDS_PER_DAY = 86_400

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 from msgspec.structs import replace
 
-from dowse.query.mentions import Mention, find_mentions, without
-from dowse.query.questions import metadata_question
+from dowse.query.plan.mentions import Mention, find_mentions, without
+from dowse.query.plan.metadata_questions import metadata_question
 from dowse.text import STOP_WORDS
 from dowse.types import QueryType
 
@@ -114,7 +114,7 @@ def plan(
     wants_type = classify_by_llm and query_type is None
     if llm is None or not (expand or wants_type):
         return by_rules
-    from dowse.query.expand import consult
+    from dowse.query.plan.expand import consult
 
     told = consult(llm, text, variants=expand, classify=wants_type, timeout_s=timeout_s)
     asked = replace(by_rules, variants=told.variants, note=told.note)

@@ -11,8 +11,8 @@ from dowse.filters import In
 from dowse.identity import id_number, number_id
 from dowse.names import SYMBOL
 from dowse.ports import StoreReader
-from dowse.query.rerank_heuristic import folded, is_named
-from dowse.query.slate import Fused, Hit, Slate
+from dowse.query.stages.rerank_heuristic import folded, is_named
+from dowse.query.stages.state import Fused, Hit, Slate
 from dowse.text import Tokenizer
 from dowse.types import Chunk, ChunkId, Score
 

@@ -12,7 +12,7 @@ import msgspec
 
 from dowse.filters import Filter, matches
 from dowse.ports import StoreReader
-from dowse.query.slate import Hit, Slate
+from dowse.query.stages.state import Hit, Slate
 from dowse.types import Chunk, ChunkId, ParentContext, Score
 
 DEEPEST = 8  # levels; chosen: real ones have three, and a ring of parents must end

@@ -16,9 +16,9 @@ import numpy as np
 from msgspec.structs import replace
 
 from dowse.ports import Ids, Mask, Matrix, Slots, Values
-from dowse.query.fuse import FLAT, ZScore
-from dowse.query.ranking import Order, order
-from dowse.query.slate import Column, Fused, Slate
+from dowse.query.stages.fusion import FLAT, ZScore
+from dowse.query.stages.sort import Order, order
+from dowse.query.stages.state import Column, Fused, Slate
 from dowse.tables import Table, Tables
 
 NEAREST = 5  # chunks that count as a chunk's company; measured: 3 and 10 differ by less than .002 (decision 0011)

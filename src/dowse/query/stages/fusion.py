@@ -17,9 +17,9 @@ import numpy as np
 
 from dowse.errors import BadRequestError, NoRecallError
 from dowse.ports import Found, Ids, Slots, StoreReader, Values
-from dowse.query.ranking import order, order_of_ascending, ranked
-from dowse.query.slate import Column, Fused, Ranking, Ranks, Slate
-from dowse.query.weights import Weights
+from dowse.query.stages.leg_weights import Weights
+from dowse.query.stages.sort import order, order_of_ascending, ranked
+from dowse.query.stages.state import Column, Fused, Ranking, Ranks, Slate
 from dowse.tables import Sums, Tables
 from dowse.types import LEGS
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from dowse.errors import NotFoundError
+from dowse.query.explain.remedies import Case, Remedy, remedies
+from dowse.query.explain.trace import Loss, Place, Walked
 from dowse.query.pipeline import Prepared
-from dowse.query.remedies import Case, Remedy, remedies
-from dowse.query.way import Loss, Place, Walked
 from dowse.types import Chunk, QueryRequest
 
 Ask = Callable[[QueryRequest], Prepared]

@@ -12,7 +12,7 @@ from dowse.filters import Clause
 from dowse.identity import id_number
 from dowse.ports import Ids, StoreReader, Values
 from dowse.query.pipeline import Prepared, walk
-from dowse.query.slate import Fused, Hit, Ranking, Slate, Traced
+from dowse.query.stages.state import Fused, Hit, Ranking, Slate, Traced
 from dowse.types import Chunk
 
 FARTHEST = 10_000  # ranks that are looked for in a leg; beyond it, "not among them" says as much; chosen

@@ -10,7 +10,8 @@ import numpy as np
 from dowse.filters import Filter, In
 from dowse.identity import id_number
 from dowse.ports import StoreReader
-from dowse.query.catalogue import (
+from dowse.query.plan.metadata_questions import Asked, MetadataQuestion, metadata_question
+from dowse.query.stages.catalogue import (
     Field,
     address,
     author_of,
@@ -21,8 +22,7 @@ from dowse.query.catalogue import (
     published_of,
     title_of,
 )
-from dowse.query.questions import Asked, MetadataQuestion, metadata_question
-from dowse.query.slate import Hit, Slate
+from dowse.query.stages.state import Hit, Slate
 from dowse.text import Tokenizer
 from dowse.types import Chunk, Degradation, DocumentInfo, Score
 

@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any
 
 from dowse.filters import Clause, from_request
-from dowse.query.profiles import Profile
-from dowse.query.way import Loss, Way
+from dowse.query.explain.trace import Loss, Way
+from dowse.query.plan.profiles import Profile
 from dowse.types import QueryRequest
 
 MOST = 24  # changes; chosen: each is a whole query

@@ -15,8 +15,8 @@ from typing import Protocol
 import msgspec
 
 from dowse.ports import Candidate
-from dowse.query.mentions import find_mentions
-from dowse.query.rerank import Judgement, reranked
+from dowse.query.plan.mentions import find_mentions
+from dowse.query.stages.rerank import Judgement, reranked
 from dowse.text import Tokenizer
 from dowse.types import Chunk
 

@@ -11,9 +11,9 @@ from typing import Any, Literal, get_args
 
 from dowse.errors import BadRequestError
 from dowse.ports import STANDARD
-from dowse.query.adjust import BOOST_RULES, BoostRule
-from dowse.query.graph import GraphOptions
-from dowse.query.plan import BY_TYPE
+from dowse.query.plan.classify import BY_TYPE
+from dowse.query.stages.freshness_and_boost import BOOST_RULES, BoostRule
+from dowse.query.stages.graph import GraphOptions
 from dowse.types import LEGS, Fusion, Leg, ParentMode, QueryRequest, QueryType
 
 POOL_FACTOR = 3  # candidates per leg for each hit wanted; design 6

@@ -7,7 +7,7 @@ import msgspec
 from dowse.filters import Filter
 from dowse.identity import number_id
 from dowse.ports import StoreReader
-from dowse.query.slate import Fused, Hit, Slate
+from dowse.query.stages.state import Fused, Hit, Slate
 
 
 class Hydrate(msgspec.Struct, frozen=True):

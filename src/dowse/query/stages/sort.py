@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dowse.ports import Ids, Values
-from dowse.query.slate import Hit
+from dowse.query.stages.state import Hit
 from dowse.types import Score
 
 if TYPE_CHECKING:

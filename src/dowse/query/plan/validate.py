@@ -8,7 +8,7 @@ from typing import get_args
 
 from dowse.errors import BadRequestError
 from dowse.filters import Filter, from_request
-from dowse.query.profiles import LINKS, POOL_FACTOR, PROFILES, Profile, named
+from dowse.query.plan.profiles import LINKS, POOL_FACTOR, PROFILES, Profile, named
 from dowse.types import LEGS, Fusion, ParentMode, QueryRequest, QueryType
 
 LARGEST_TOP_K = 10_000  # chosen: more is an export, not a search

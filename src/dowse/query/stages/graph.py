@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from dowse.identity import id_number
 from dowse.ports import Ids, StoreReader, Values
-from dowse.query.paths import Path, PathFinder
-from dowse.query.ranking import ranked_hits
-from dowse.query.slate import Column, Fused, Hit, Slate
+from dowse.query.stages.paths import Path, PathFinder
+from dowse.query.stages.sort import ranked_hits
+from dowse.query.stages.state import Column, Fused, Hit, Slate
 from dowse.types import Chunk, ChunkId, Edge, EdgeContext, Leg
 
 # How a relation reads between two names; any other is read as it is spelled.

@@ -16,7 +16,7 @@ import numpy as np
 
 from dowse.identity import id_number
 from dowse.ports import Ids, StoreReader, Values
-from dowse.query.slate import Fused, Hit, Slate
+from dowse.query.stages.state import Fused, Hit, Slate
 from dowse.types import ChunkId, Leg
 
 TOP = 5  # hits, one of which has to be right for an answer to be right; chosen

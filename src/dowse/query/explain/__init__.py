@@ -1,0 +1,1 @@
+"""Explanations: a finished or replayed query enters; why a hit ranks where it does, or is missing, leaves."""

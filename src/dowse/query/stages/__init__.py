@@ -1,0 +1,1 @@
+"""Pipeline stages, one module each: a query state enters, a new query state leaves."""
