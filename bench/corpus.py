@@ -22,8 +22,8 @@ import msgspec
 from bench import cache
 from dowse.errors import BadRequestError
 from dowse.identity import bytes_hash, chunk_id, document_id, embedded_text, text_hash
-from dowse.ingest.kinds import classify
 from dowse.ingest.readers import find_readers
+from dowse.ingest.sources.kinds import classify
 from dowse.ports import Reader, SourceFile
 from dowse.text import Tokenizer
 from dowse.types import Chunk, CorpusType, Document

@@ -22,7 +22,7 @@ from dowse.evaluate.report import page
 from dowse.evaluate.run import DEFAULT, Asker, Setting, graded_run, mean_metrics
 from dowse.evaluate.tables import ablation_cells, failure_lines, failure_object, runs_csv, runs_object
 from dowse.identity import embedded_text, searchable_text, text_hash
-from dowse.ingest.pack import PROSE, windows
+from dowse.ingest.chunking.pack import PROSE, windows
 from dowse.models.embed_hash import HashEmbedder
 from dowse.ports import Progress
 from dowse.query.plan.profiles import named

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
-from dowse.ingest import archives
-from dowse.ingest.archives import BOMB_LEAST_BYTES, clean, contents, is_archive, members
 from dowse.ingest.pipeline import IndexOptions, index
-from dowse.ingest.sources import Asked
+from dowse.ingest.sources import archives
+from dowse.ingest.sources.archives import BOMB_LEAST_BYTES, clean, contents, is_archive, members
+from dowse.ingest.sources.requests import Asked
 from dowse.reports import IndexReport
 from dowse.store.memory import MemoryStore
 
@@ -246,7 +246,7 @@ def test_an_archive_that_vanishes_keeps_the_run_going(tmp_path: Path, monkeypatc
         path.unlink()
         return found
 
-    monkeypatch.setattr("dowse.ingest.discover.members", and_then_it_goes)
+    monkeypatch.setattr("dowse.ingest.sources.walk.members", and_then_it_goes)
     report = run(MemoryStore(), path)
     assert [each.reason.split(":")[0] for each in report.problems] == ["not a readable archive"] * 2
 

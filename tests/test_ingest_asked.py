@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from dowse.errors import BadRequestError
-from dowse.ingest.asked import asked_for, remembered
 from dowse.ingest.pipeline import IndexOptions, index
-from dowse.ingest.sources import Asked
+from dowse.ingest.sources.asked import asked_for, remembered
+from dowse.ingest.sources.requests import Asked
 from dowse.store.memory import MemoryStore
 from dowse.types import Source
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import dowse
 from dowse.errors import BadRequestError
 from dowse.identity import embedded_text, text_hash
-from dowse.ingest.document import decode
+from dowse.ingest.chunking.document import decode
 from dowse.ingest.read_docker import DockerReader
 from dowse.ingest.read_env import EnvReader, without_values
 from dowse.ingest.read_hcl import HclReader

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
-from dowse.ingest.charset import guess
-from dowse.ingest.contents import is_binary
-from dowse.ingest.document import decode
+from dowse.ingest.chunking.document import decode
+from dowse.ingest.sources.content import is_binary
+from dowse.ingest.sources.encoding import guess
 
 FRENCH = "Le café où nous déployons à l'été, garçon ; le prix est de 5 € environ, naïvement dit.\n" * 3
 POLISH = "Zażółć gęślą jaźń; była żółta łódź i stała na białej wodzie, a obok niej druga łódka.\n" * 3

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from dowse.errors import BadRequestError
-from dowse.ingest import crew
-from dowse.ingest.crew import Limits, alone, together
-from dowse.ingest.crew_member import OUT_OF_MEMORY
-from dowse.ingest.kinds import classify
-from dowse.ingest.limits import OverdueError, at_most
 from dowse.ingest.pipeline import IndexOptions, index
 from dowse.ingest.readers import find_readers
-from dowse.ingest.sources import Asked
-from dowse.ingest.take import Outcome, Taker, Task
+from dowse.ingest.reading import pool as crew
+from dowse.ingest.reading.limits import OverdueError, at_most
+from dowse.ingest.reading.pool import Limits, alone, together
+from dowse.ingest.reading.read_file import Outcome, Taker, Task
+from dowse.ingest.reading.worker import OUT_OF_MEMORY
+from dowse.ingest.sources.kinds import classify
+from dowse.ingest.sources.requests import Asked
 from dowse.ports import Progress, SourceFile
 from dowse.store.memory import MemoryStore
 from dowse.types import Document
@@ -243,7 +243,7 @@ def test_what_a_reader_refuses_is_a_problem() -> None:
 def _children() -> list[int]:
     listed = Path(f"/proc/{os.getpid()}/task")
     found = [int(child) for task in listed.iterdir() for child in (task / "children").read_text().split()]
-    return [child for child in found if b"crew_member" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    return [child for child in found if b"reading.worker" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def _environment() -> dict[str, str]:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from dowse.errors import NotFoundError
-from dowse.ingest.contents import Contents, Unread, read_contents
-from dowse.ingest.discover import Discovery, Reach, discover
-from dowse.ingest.ignore import Rules, read_rules
-from dowse.ingest.leave_out import Skip
-from dowse.ingest.sources import Asked
+from dowse.ingest.sources.content import Contents, Unread, read_contents
+from dowse.ingest.sources.gitignore import Rules, read_rules
+from dowse.ingest.sources.requests import Asked
+from dowse.ingest.sources.skip_rules import Skip
+from dowse.ingest.sources.walk import Discovery, Reach, discover
 from dowse.types import Source
 
 LIMIT = 10_000

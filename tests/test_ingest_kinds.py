@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from dowse.errors import BadRequestError
-from dowse.ingest.kinds import FORMATS, classify, most_bytes
-from dowse.ingest.own_kinds import own_kinds
 from dowse.ingest.pipeline import IndexOptions, index
-from dowse.ingest.sources import Asked
+from dowse.ingest.sources.kinds import FORMATS, classify, most_bytes
+from dowse.ingest.sources.own_kinds import own_kinds
+from dowse.ingest.sources.requests import Asked
 from dowse.store.memory import MemoryStore
 from dowse.types import CorpusType
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dowse.ingest.looks import looks_for, may_hold
+from dowse.ingest.privacy.looks import looks_for, may_hold
 
 WORDS = ("ghp_", "github_pat_", "sk-", "SG.", "a+", "://")
 LOOKS = looks_for(WORDS)

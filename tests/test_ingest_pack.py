@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
-from dowse.ingest.document import decode
-from dowse.ingest.pack import CODE, PROSE, Budget, pack, windows
+from dowse.ingest.chunking.document import decode
+from dowse.ingest.chunking.pack import CODE, PROSE, Budget, pack, windows
 
 SMALL = Budget(target_chars=20, limit_chars=30, overlap_chars=4, breaks=("\n\n", "\n", ". ", " "))
 TEXTS = st.text(alphabet="ab .\n", max_size=400)

@@ -12,7 +12,7 @@ from docx_files import docx, paragraph, table
 from dowse.errors import BadRequestError
 from dowse.identity import embedded_text, text_hash
 from dowse.ingest import read_docx
-from dowse.ingest.pack import PROSE
+from dowse.ingest.chunking.pack import PROSE
 from dowse.ingest.read_docx import DocxReader
 from dowse.ingest.read_html import DEEPEST, HtmlReader
 from dowse.ingest.read_markdown import markdown_reader

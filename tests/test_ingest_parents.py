@@ -7,17 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowse.identity import embedded_text, text_hash
-from dowse.ingest.parents import (
+from dowse.ingest.chunking.parents import (
     DOCUMENT_SUMMARY_CHARS,
     PARENT_TOKENS,
     SECTION_SUMMARY_CHARS,
     joined,
     with_parents,
 )
+from dowse.ingest.chunking.summary import sentences_of, shortened, summarise
 from dowse.ingest.read_code import CodeReader
 from dowse.ingest.read_markdown import markdown_reader
 from dowse.ingest.read_text import TextReader
-from dowse.ingest.summary import sentences_of, shortened, summarise
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
 

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 
 from dowse.errors import CorruptIndexError, ModelUnavailableError, NotFoundError, StorageError
-from dowse.ingest import contents, pipeline, take
+from dowse.ingest import pipeline
 from dowse.ingest.embed import embed_backlog
 from dowse.ingest.pipeline import GO_ON, NO_MODEL, IndexOptions, index
 from dowse.ingest.read_text import TextReader
-from dowse.ingest.sources import Asked
+from dowse.ingest.reading import read_file as take
+from dowse.ingest.sources import content as contents
+from dowse.ingest.sources.requests import Asked
 from dowse.models.embed_hash import HashEmbedder
 from dowse.ports import Embedder, Matrix, Pending, Progress, Reporter, SourceFile
 from dowse.reports import IndexReport, Problem

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dowse.errors import MissingExtraError
 from dowse.identity import chunk_id, document_id, embedded_text, text_hash
 from dowse.ingest import read_markdown, readers
+from dowse.ingest.chunking.pack import CODE, PROSE
 from dowse.ingest.front_matter import moment, parse
-from dowse.ingest.pack import CODE, PROSE
 from dowse.ingest.read_code import CodeReader
 from dowse.ingest.read_markdown import markdown_reader, markdown_sections
 from dowse.ingest.read_text import TextReader

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import dowse
 from dowse.config import Config
-from dowse.ingest.scrub import Scrubber
-from dowse.ingest.scrub_names import people_in, slack_people
+from dowse.ingest.privacy.pseudonyms import Scrubber
+from dowse.ingest.privacy.scrub_names import people_in, slack_people
 from dowse.types import Document
 from factories import PLAIN, of_chunks
 

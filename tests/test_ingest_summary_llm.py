@@ -11,9 +11,9 @@ import pytest
 import dowse
 from dowse.config import Config
 from dowse.errors import ModelUnavailableError
-from dowse.ingest.parents import SECTION_SUMMARY_CHARS, with_parents
+from dowse.ingest.chunking.parents import SECTION_SUMMARY_CHARS, with_parents
+from dowse.ingest.chunking.summary_llm import FAILURES_IN_A_ROW, PASSAGES, LlmSummaries, prompt_of, summaries_of
 from dowse.ingest.read_markdown import markdown_reader
-from dowse.ingest.summary_llm import FAILURES_IN_A_ROW, PASSAGES, LlmSummaries, prompt_of, summaries_of
 from dowse.models.llm import HttpLLM
 from dowse.ports import SourceFile
 from dowse.types import Chunk, Document

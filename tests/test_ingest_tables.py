@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
-from dowse.ingest.pack import CODE, PROSE
+from dowse.ingest.chunking.pack import CODE, PROSE
 from dowse.ingest.read_csv import CsvReader
 from dowse.ingest.read_json import JsonReader
 from dowse.ingest.read_notebook import MOST_OUTPUT_LINES, notebook_reader

@@ -9,10 +9,10 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
-from dowse.ingest.kinds import classify
-from dowse.ingest.pack import PROSE
+from dowse.ingest.chunking.pack import PROSE
 from dowse.ingest.read_text import TextReader
 from dowse.ingest.read_transcript import TranscriptReader
+from dowse.ingest.sources.kinds import classify
 from dowse.ports import SourceFile
 from dowse.types import Document
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from dowse.ingest import watch
 from dowse.ingest.pipeline import IndexOptions, index
-from dowse.ingest.sources import Asked
-from dowse.ingest.watch import MANY, Change, changes, own_looks, watched_folders
+from dowse.ingest.sources import watch
+from dowse.ingest.sources.requests import Asked
+from dowse.ingest.sources.watch import MANY, Change, changes, own_looks, watched_folders
 from dowse.reports import IndexReport
 from dowse.store.memory import MemoryStore
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dowse.ingest.link import LinkReport
     from dowse.ingest.link_llm import LlmOptions, LlmReport
     from dowse.ingest.pipeline import IndexOptions
-    from dowse.ingest.sources import Asked
+    from dowse.ingest.sources.requests import Asked
     from dowse.ports import Embedder, Reporter, StoreReader
     from dowse.query.context import Context
     from dowse.query.explain.explanation import WhyNot
@@ -203,10 +203,10 @@ class Engine:
         those in folders are opened as well. `scrub`: pseudonyms for people, from now on or no longer. `llm_summaries`:
         sections and documents are summed up by the language model. `how` has the finer points.
         """
-        from dowse.ingest.asked import asked_for
+        from dowse.ingest.chunking.summary_llm import LlmSummaries
         from dowse.ingest.pipeline import IndexOptions, index
-        from dowse.ingest.scrub_sources import ScrubOptions
-        from dowse.ingest.summary_llm import LlmSummaries
+        from dowse.ingest.privacy.scrub_sources import ScrubOptions
+        from dowse.ingest.sources.asked import asked_for
 
         options = replace(
             how or IndexOptions(max_workers=self.config.threads),
@@ -354,7 +354,7 @@ class Engine:
 
     def asked(self) -> Sequence[Asked]:
         """What `index` was asked for, and is asked for again without paths."""
-        from dowse.ingest.asked import remembered
+        from dowse.ingest.sources.asked import remembered
 
         return remembered(self._store)
 

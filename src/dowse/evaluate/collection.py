@@ -16,8 +16,8 @@ from pathlib import Path
 from dowse.evaluate.datasets import Dataset, Question, Text
 from dowse.evaluate.long_documents import Families
 from dowse.identity import chunk_id, document_id, text_hash
+from dowse.ingest.chunking.pack import PROSE, windows
 from dowse.ingest.embed import embed_backlog
-from dowse.ingest.pack import PROSE, windows
 from dowse.ports import Embedder, Progress, Reporter
 from dowse.store.embedded import EmbeddedStore
 from dowse.types import Chunk, CorpusType, Document

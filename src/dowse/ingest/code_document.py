@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dowse.identity import bytes_hash, chunk_id, text_hash
+from dowse.ingest.chunking.document import Heading, shared_by_chunks, trimmed, with_fields
+from dowse.ingest.chunking.pack import Budget
 from dowse.ingest.code_calls import call_edges
 from dowse.ingest.code_names import clipped
 from dowse.ingest.cut_code import TOP, Stretch
-from dowse.ingest.document import Heading, shared_by_chunks, trimmed, with_fields
-from dowse.ingest.kinds import Kind
-from dowse.ingest.pack import Budget
 from dowse.ingest.parse_code import Definition, Syntax
+from dowse.ingest.sources.kinds import Kind
 from dowse.ports import SourceFile
 from dowse.types import Chunk, ChunkId, Defined, Document, Level
 

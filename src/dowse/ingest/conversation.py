@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from dowse.identity import bytes_hash, chunk_id, document_id, embedded_text, text_hash
-from dowse.ingest.document import Heading
-from dowse.ingest.pack import PROSE, Budget, windows
+from dowse.ingest.chunking.document import Heading
+from dowse.ingest.chunking.pack import PROSE, Budget, windows
 from dowse.ports import SourceFile
 from dowse.types import Chunk, CorpusType, Document, Edge
 

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from dowse.ingest.pack import Budget, Span, pack
+from dowse.ingest.chunking.pack import Budget, Span, pack
 from dowse.ingest.parse_code import METHOD_HOLDERS, Syntax
 
 if TYPE_CHECKING:

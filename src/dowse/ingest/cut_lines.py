@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from dowse.ingest.document import Piece
-from dowse.ingest.pack import CODE, Budget, Span, pack, windows
+from dowse.ingest.chunking.document import Piece
+from dowse.ingest.chunking.pack import CODE, Budget, Span, pack, windows
 
 LONGEST_DEFINITION_CHARS = 120  # chosen: name and first parameters
 LONGEST_LINE_CHARS = 400  # chosen: no definition is longer, and no pattern is tried on a minified file

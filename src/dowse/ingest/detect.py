@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from dowse.ingest.addresses import addresses
-from dowse.ingest.looks import looks_for, may_hold
+from dowse.ingest.privacy.looks import looks_for, may_hold
 from dowse.types import Chunk, CorpusType, Document, ServiceFact
 
 _TESTS = re.compile(r"(?:^|[/_.-])(?:tests?|spec|specs|e2e|mocks?|fixtures?|examples?|testdata|__tests__)(?:[/_.-]|$)")

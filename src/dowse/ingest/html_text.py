@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from dowse.ingest.outline import Mark
+from dowse.ingest.chunking.sections import Mark
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborNode

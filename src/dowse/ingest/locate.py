@@ -10,7 +10,7 @@ from pathlib import Path
 from dowse.errors import BadRequestError, NotFoundError, UnavailableError
 from dowse.filters import Glob, by_source, holds
 from dowse.identity import bytes_hash
-from dowse.ingest.sources import MARK, revision_of
+from dowse.ingest.sources.requests import MARK, revision_of
 from dowse.ports import Store, StoreReader
 from dowse.reports import SourceStatus
 from dowse.types import Chunk, DocumentInfo, Source
@@ -83,7 +83,7 @@ def staleness(store: Store, reader: StoreReader, document_ids: Collection[str]) 
 
 def _states_at(revision: tuple[str, str], infos: Sequence[DocumentInfo]) -> list[str]:
     """All stale when the revision, a branch perhaps, means another commit by now; all missing when it is gone."""
-    from dowse.ingest import git
+    from dowse.ingest.sources import git
 
     try:
         stamp_ns = git.resolve(*revision).stamp_ns

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from dowse.ingest.outline import Mark
+from dowse.ingest.chunking.page import UNKNOWN, section_type
+from dowse.ingest.chunking.sections import Mark
 from dowse.ingest.pdf_layout import Row
-from dowse.ingest.purpose import UNKNOWN, section_type
 
 LONGEST_HEADING_CHARS = 100  # chosen
 LARGER = 1.12  # than the body's type; chosen: 11 points over 10 may be a mere caption, 12 a heading

@@ -12,24 +12,24 @@ from time import monotonic
 from typing import Any
 
 from dowse.errors import BusyError, StorageError, UnavailableError
-from dowse.ingest.asked import remember
-from dowse.ingest.crew import Limits, alone, together
-from dowse.ingest.discover import Candidate, Discovery, Reach, discover, printable
+from dowse.ingest.chunking.summary_llm import LlmSummaries
 from dowse.ingest.embed import BATCH, THREADS, embed_backlog
-from dowse.ingest.history import History, remember_heads
-from dowse.ingest.kinds import BULKY_TIMES, OwnKind, classify, most_bytes
-from dowse.ingest.leave_out import Skip
-from dowse.ingest.limits import can_interrupt, rare_collections
 from dowse.ingest.link import Hearing, link
-from dowse.ingest.own_kinds import own_kinds
+from dowse.ingest.privacy.scrub_sources import Scrubbing, ScrubOptions, scrubbing
 from dowse.ingest.readers import ReaderFactory, find_readers
-from dowse.ingest.scrub_sources import Scrubbing, ScrubOptions, scrubbing
+from dowse.ingest.reading.limits import can_interrupt, rare_collections
+from dowse.ingest.reading.pool import Limits, alone, together
+from dowse.ingest.reading.read_file import Outcome, Taker, Task
 from dowse.ingest.service_places import ServicePlaces, service_places
 from dowse.ingest.services import link_services
-from dowse.ingest.sources import MARK, Asked
-from dowse.ingest.summary_llm import LlmSummaries
-from dowse.ingest.supply import Unsupplied, supplied
-from dowse.ingest.take import Outcome, Taker, Task
+from dowse.ingest.sources.asked import remember
+from dowse.ingest.sources.git_history import History, remember_heads
+from dowse.ingest.sources.kinds import BULKY_TIMES, OwnKind, classify, most_bytes
+from dowse.ingest.sources.own_kinds import own_kinds
+from dowse.ingest.sources.requests import MARK, Asked
+from dowse.ingest.sources.skip_rules import Skip
+from dowse.ingest.sources.supply import Unsupplied, supplied
+from dowse.ingest.sources.walk import Candidate, Discovery, Reach, discover, printable
 from dowse.ports import Embedder, Progress, Reporter, Store, StoreWriter
 from dowse.reports import IndexReport, Problem
 from dowse.types import Document, DocumentInfo

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from dowse.ingest.chunking.document import Heading, build, decode, file_name
+from dowse.ingest.chunking.pack import CODE
 from dowse.ingest.code_document import CodeFile, document_of
 from dowse.ingest.cut_code import cut
 from dowse.ingest.cut_lines import pieces_by_layout
-from dowse.ingest.document import Heading, build, decode, file_name
 from dowse.ingest.grammars import Grammar, grammar_of
-from dowse.ingest.kinds import Kind, classify
-from dowse.ingest.pack import CODE
 from dowse.ingest.parse_code import line_starts, parse
+from dowse.ingest.sources.kinds import Kind, classify
 from dowse.ports import SourceFile
 from dowse.types import Document
 

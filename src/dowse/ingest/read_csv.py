@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from dowse.ingest.document import Heading, Piece, altered, build, decode, file_name
-from dowse.ingest.kinds import kind_of
-from dowse.ingest.pack import PROSE, Span, pack
+from dowse.ingest.chunking.document import Heading, Piece, altered, build, decode, file_name
+from dowse.ingest.chunking.pack import PROSE, Span, pack
 from dowse.ingest.read_text import TextReader
+from dowse.ingest.sources.kinds import kind_of
 from dowse.ports import SourceFile
 from dowse.types import Chunk, Document
 

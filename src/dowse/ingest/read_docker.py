@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dowse.ingest.document import Heading, Piece, build, decode, file_name
-from dowse.ingest.kinds import kind_of
+from dowse.ingest.chunking.document import Heading, Piece, build, decode, file_name
 from dowse.ingest.settings_facts import environment_facts
+from dowse.ingest.sources.kinds import kind_of
 from dowse.ingest.yaml_parts import Page, page_of, parts, regions
 from dowse.ports import SourceFile
 from dowse.types import Document, ServiceFact

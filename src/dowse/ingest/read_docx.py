@@ -19,10 +19,10 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 from zlib import error as ZlibError  # noqa: N812 (an exception, whatever its name)
 
 from dowse.errors import BadRequestError
-from dowse.ingest.document import altered
+from dowse.ingest.chunking.document import altered
+from dowse.ingest.chunking.page_document import Page, document_of
+from dowse.ingest.chunking.sections import Mark, sections_of
 from dowse.ingest.front_matter import moment
-from dowse.ingest.outline import Mark, sections_of
-from dowse.ingest.page import Page, document_of
 from dowse.ports import SourceFile
 from dowse.types import Document
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dowse.ingest.document import Heading, Piece, build, decode, file_name
-from dowse.ingest.kinds import kind_of
-from dowse.ingest.pack import CODE, windows
+from dowse.ingest.chunking.document import Heading, Piece, build, decode, file_name
+from dowse.ingest.chunking.pack import CODE, windows
+from dowse.ingest.sources.kinds import kind_of
 from dowse.ports import SourceFile
 from dowse.types import Document
 

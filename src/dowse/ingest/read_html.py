@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dowse.errors import BadRequestError
-from dowse.ingest.document import altered, decode
+from dowse.ingest.chunking.document import altered, decode
+from dowse.ingest.chunking.page_document import Page, document_of
+from dowse.ingest.chunking.sections import sections_of
 from dowse.ingest.front_matter import moment
 from dowse.ingest.html_text import HtmlText, write_text
-from dowse.ingest.outline import sections_of
-from dowse.ingest.page import Page, document_of
 from dowse.ports import SourceFile
 from dowse.types import Chunk, Document
 

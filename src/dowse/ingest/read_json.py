@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dowse.errors import BadRequestError
-from dowse.ingest.document import Heading, Piece, build, decode, file_name
-from dowse.ingest.kinds import kind_of
-from dowse.ingest.pack import CODE, Budget, Span, windows
+from dowse.ingest.chunking.document import Heading, Piece, build, decode, file_name
+from dowse.ingest.chunking.pack import CODE, Budget, Span, windows
+from dowse.ingest.sources.kinds import kind_of
 from dowse.ports import SourceFile
 from dowse.types import Document
 

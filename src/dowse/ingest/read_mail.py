@@ -14,8 +14,8 @@ from email.utils import parseaddr, parsedate_to_datetime
 from itertools import pairwise
 
 from dowse.errors import BadRequestError
+from dowse.ingest.chunking.document import Heading, file_name
 from dowse.ingest.conversation import REPLY_WEIGHT, Thread, Turn, build_threads
-from dowse.ingest.document import Heading, file_name
 from dowse.ports import SourceFile
 from dowse.types import Chunk, CorpusType, Document, Edge
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING
 
-from dowse.ingest.document import decode
+from dowse.ingest.chunking.document import decode
+from dowse.ingest.chunking.page_document import Page, document_of
+from dowse.ingest.chunking.sections import Mark, Section, sections_of
 from dowse.ingest.front_matter import FrontMatter, parse
-from dowse.ingest.outline import Mark, Section, sections_of
-from dowse.ingest.page import Page, document_of
 from dowse.ports import SourceFile
 from dowse.types import Document
 

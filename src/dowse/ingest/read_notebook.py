@@ -12,8 +12,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from dowse.errors import BadRequestError
-from dowse.ingest.document import altered, decode
-from dowse.ingest.page import Page, document_of
+from dowse.ingest.chunking.document import altered, decode
+from dowse.ingest.chunking.page_document import Page, document_of
 from dowse.ingest.read_markdown import markdown_reader, markdown_sections
 from dowse.ports import SourceFile
 from dowse.types import Chunk, Document

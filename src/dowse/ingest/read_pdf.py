@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from dowse.ingest.document import altered
+from dowse.ingest.chunking.document import altered
+from dowse.ingest.chunking.page import section_type
+from dowse.ingest.chunking.page_document import DOI, Page, document_of
+from dowse.ingest.chunking.sections import Section, sections_of
 from dowse.ingest.front_matter import moment
-from dowse.ingest.outline import Section, sections_of
-from dowse.ingest.page import DOI, Page, document_of
 from dowse.ingest.pdf_layout import rows_of
 from dowse.ingest.pdf_runs import read_runs
 from dowse.ingest.pdf_text import PdfPage, text_of
-from dowse.ingest.purpose import section_type
 from dowse.ports import SourceFile
 from dowse.types import Document
 

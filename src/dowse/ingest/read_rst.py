@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from dowse.ingest.document import decode
+from dowse.ingest.chunking.document import decode
+from dowse.ingest.chunking.page_document import Page, document_of
+from dowse.ingest.chunking.sections import Mark, sections_of
 from dowse.ingest.front_matter import moment
-from dowse.ingest.outline import Mark, sections_of
-from dowse.ingest.page import Page, document_of
 from dowse.ports import SourceFile
 from dowse.types import Document
 

@@ -15,9 +15,8 @@ from datetime import date, timedelta
 from typing import Any
 
 from dowse.errors import BadRequestError
-from dowse.ingest.beside import beside
+from dowse.ingest.chunking.document import Heading, decode
 from dowse.ingest.conversation import Thread, Turn, build_threads
-from dowse.ingest.document import Heading, decode
 from dowse.ingest.slack_messages import (
     Message,
     Workspace,
@@ -28,6 +27,7 @@ from dowse.ingest.slack_messages import (
     people_of,
     person_name,
 )
+from dowse.ingest.sources.beside import beside
 from dowse.ports import Reader, SourceFile
 from dowse.types import CorpusType, Document
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dowse.ingest.document import Heading, Piece, build, decode, file_name
-from dowse.ingest.kinds import classify
-from dowse.ingest.pack import PROSE, windows
+from dowse.ingest.chunking.document import Heading, Piece, build, decode, file_name
+from dowse.ingest.chunking.pack import PROSE, windows
+from dowse.ingest.sources.kinds import classify
 from dowse.ports import SourceFile
 from dowse.types import Document
 

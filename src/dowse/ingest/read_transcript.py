@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from html import unescape
 
+from dowse.ingest.chunking.document import Heading, decode, file_name
 from dowse.ingest.conversation import Thread, Turn, build_threads
-from dowse.ingest.document import Heading, decode, file_name
 from dowse.ports import Reader, SourceFile
 from dowse.types import CorpusType, Document
 

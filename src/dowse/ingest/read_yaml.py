@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dowse.ingest.document import Heading, Piece, build, decode, file_name
-from dowse.ingest.kinds import DEPLOY, Kind, kind_of
+from dowse.ingest.chunking.document import Heading, Piece, build, decode, file_name
 from dowse.ingest.settings_facts import config_facts
+from dowse.ingest.sources.kinds import DEPLOY, Kind, kind_of
 from dowse.ingest.yaml_ci import ci_pieces, is_ci
 from dowse.ingest.yaml_compose import compose_pieces, is_compose
 from dowse.ingest.yaml_helm import chart_pieces, is_chart, is_template, is_values, template_pieces, values_pieces

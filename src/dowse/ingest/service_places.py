@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from posixpath import basename, dirname, join, normpath
 
 from dowse.errors import BadRequestError
-from dowse.ingest.contents import Contents, read_contents
+from dowse.ingest.sources.content import Contents, read_contents
 from dowse.ingest.yaml_nodes import NotYamlError, compose
 
 MOST_COMPOSE_FILES = 20  # chosen: a repository has a handful

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dowse.ingest.document import Piece
+from dowse.ingest.chunking.document import Piece
 from dowse.ingest.yaml_nodes import Node
 from dowse.ingest.yaml_parts import SEPARATOR, Page, Region, parts, regions, whole_or_parts
 

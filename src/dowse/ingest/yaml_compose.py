@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dowse.ingest.addresses import image_type
-from dowse.ingest.document import Piece
+from dowse.ingest.chunking.document import Piece
 from dowse.ingest.settings_facts import environment_facts, hosts
 from dowse.ingest.yaml_nodes import Node
 from dowse.ingest.yaml_parts import SEPARATOR, Page, Region, parts, regions, whole_or_parts

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from dowse.ingest.document import Piece
-from dowse.ingest.pack import windows
+from dowse.ingest.chunking.document import Piece
+from dowse.ingest.chunking.pack import windows
 from dowse.ingest.settings_facts import config_facts, environment_facts
 from dowse.ingest.yaml_nodes import Node
 from dowse.ingest.yaml_parts import SEPARATOR, Page, Region, parts

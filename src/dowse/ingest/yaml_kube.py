@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dowse.ingest.addresses import PORT_NAMES, image_type
-from dowse.ingest.document import Piece
+from dowse.ingest.chunking.document import Piece
 from dowse.ingest.settings_facts import environment_facts, hosts
 from dowse.ingest.yaml_nodes import Node, YamlDocument
 from dowse.ingest.yaml_parts import SEPARATOR, Page, Region, whole_or_parts

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from dowse.ingest.pack import CODE, Budget, Span, pack, windows
+from dowse.ingest.chunking.pack import CODE, Budget, Span, pack, windows
 from dowse.ingest.yaml_nodes import Node
 
 WHOLE_TOKENS = 1024  # a resource, service, job or operation up to here is one chunk: as long as a parent (design 3)

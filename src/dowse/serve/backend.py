@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 from dowse.errors import BadRequestError, DowseError, NotAllowedError, NotFoundError
 from dowse.identity import document_id, text_hash
-from dowse.ingest.sources import is_inside
+from dowse.ingest.sources.requests import is_inside
 from dowse.serve import wire
 from dowse.serve.jobs import Job, Jobs, Work
 from dowse.serve.lines import lines_of

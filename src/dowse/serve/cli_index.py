@@ -68,7 +68,7 @@ def index(
             done = run(None, report)
         code = _finish(session, done, engine.path, _lines(done))
         if watch and not done.interrupted:
-            from dowse.ingest.sources import Asked
+            from dowse.ingest.sources.requests import Asked
             from dowse.serve.cli_watch import watch as follow
 
             asked = [Asked(path) for path in paths] or engine.asked()

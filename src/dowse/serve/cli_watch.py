@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dowse.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from dowse.ingest.sources import Asked
+    from dowse.ingest.sources.requests import Asked
     from dowse.reports import IndexReport
     from dowse.serve.cli_session import Session
 
@@ -19,7 +19,7 @@ Tell = Callable[["IndexReport"], None]
 
 def watch(session: Session, asked: Sequence[Asked], run: Run, tell: Tell) -> None:
     """Returns at ctrl-C, with everything that was done kept."""
-    from dowse.ingest.watch import changes
+    from dowse.ingest.sources.watch import changes
 
     session.note("watching for changes; stop with ctrl-C")
     try:

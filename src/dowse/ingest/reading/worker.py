@@ -13,9 +13,9 @@ from typing import IO
 
 import msgspec
 
-from dowse.ingest.limits import rare_collections
 from dowse.ingest.readers import find_readers
-from dowse.ingest.take import Outcome, Taker, Task
+from dowse.ingest.reading.limits import rare_collections
+from dowse.ingest.reading.read_file import Outcome, Taker, Task
 
 LENGTH_BYTES = 4
 OUT_OF_MEMORY = "reading it takes more memory than a worker has; it was skipped"

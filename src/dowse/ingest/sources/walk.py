@@ -11,13 +11,13 @@ from functools import cached_property
 
 from dowse.errors import BadRequestError
 from dowse.filters import Glob, holds
-from dowse.ingest import git
-from dowse.ingest.archives import UNPACK, is_archive, members
-from dowse.ingest.contents import too_large
-from dowse.ingest.ignore import IGNORE_FILES, Rules, read_rules
-from dowse.ingest.kinds import extension_of, most_bytes
-from dowse.ingest.leave_out import INDEX_FOLDER, Skip, is_binary_name, skip_file, skip_folder
-from dowse.ingest.sources import MARK, Asked, Given, git_root, is_inside, path_in, resolve
+from dowse.ingest.sources import git
+from dowse.ingest.sources.archives import UNPACK, is_archive, members
+from dowse.ingest.sources.content import too_large
+from dowse.ingest.sources.gitignore import IGNORE_FILES, Rules, read_rules
+from dowse.ingest.sources.kinds import extension_of, most_bytes
+from dowse.ingest.sources.requests import MARK, Asked, Given, git_root, is_inside, path_in, resolve
+from dowse.ingest.sources.skip_rules import INDEX_FOLDER, Skip, is_binary_name, skip_file, skip_folder
 from dowse.reports import Problem
 from dowse.types import Source
 

@@ -14,9 +14,9 @@ from threading import Event
 from time import monotonic, thread_time
 
 from dowse.errors import UnavailableError
-from dowse.ingest.ignore import IGNORE_FILES
-from dowse.ingest.leave_out import INDEX_FOLDER, skip_folder
-from dowse.ingest.sources import Asked, git_root
+from dowse.ingest.sources.gitignore import IGNORE_FILES
+from dowse.ingest.sources.requests import Asked, git_root
+from dowse.ingest.sources.skip_rules import INDEX_FOLDER, skip_folder
 
 QUIET_S = 0.3  # chosen: an editor writes a file in several steps, a branch switch writes many files at once
 LONGEST_S = 5.0  # chosen: what keeps changing is read once in a while all the same

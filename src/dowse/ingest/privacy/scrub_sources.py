@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
-from dowse.ingest.contents import Contents, read_contents
-from dowse.ingest.discover import Candidate
-from dowse.ingest.scrub import Scrubber
-from dowse.ingest.scrub_names import People, people_in
-from dowse.ingest.supply import supplied
+from dowse.ingest.privacy.pseudonyms import Scrubber
+from dowse.ingest.privacy.scrub_names import People, people_in
+from dowse.ingest.sources.content import Contents, read_contents
+from dowse.ingest.sources.supply import supplied
+from dowse.ingest.sources.walk import Candidate
 from dowse.ports import Store
 
 _KEY = "scrub_key"

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from dowse.errors import BadRequestError, UnavailableError
-from dowse.ingest import git
-from dowse.ingest.archives import contents
-from dowse.ingest.discover import Candidate
+from dowse.ingest.sources import git
+from dowse.ingest.sources.archives import contents
+from dowse.ingest.sources.walk import Candidate
 
 
 @dataclass(frozen=True)

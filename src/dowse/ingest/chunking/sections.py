@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from dowse.ingest.document import Piece
-from dowse.ingest.pack import Budget, Span, pack
+from dowse.ingest.chunking.document import Piece
+from dowse.ingest.chunking.pack import Budget, Span, pack
 
 LONGEST_HEADING_CHARS = 120  # chosen: a heading is a name; longer ones would crowd the text out of the embedding
 LONGEST_LEAD_CHARS = 200  # chosen: the header of a table, repeated above each part of it

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from dowse.errors import UnavailableError
-from dowse.ingest import git
-from dowse.ingest.discover import Candidate, Discovery, Repo
-from dowse.ingest.sources import path_in
-from dowse.ingest.take import Commit
+from dowse.ingest.reading.read_file import Commit
+from dowse.ingest.sources import git
+from dowse.ingest.sources.requests import path_in
+from dowse.ingest.sources.walk import Candidate, Discovery, Repo
 from dowse.ports import Store
 from dowse.types import DocumentInfo
 

@@ -24,16 +24,18 @@ from typing import IO
 
 import msgspec
 
-from dowse.ingest.crew_member import LENGTH_BYTES, OUT_OF_MEMORY, write_frame
-from dowse.ingest.git import stream
-from dowse.ingest.limits import FILE_S, WORKER_BYTES, OverdueError, at_most, overdue
-from dowse.ingest.take import Outcome, Taker, Task
+from dowse.ingest.reading.limits import FILE_S, WORKER_BYTES, OverdueError, at_most, overdue
+from dowse.ingest.reading.read_file import Outcome, Taker, Task
+from dowse.ingest.reading.worker import LENGTH_BYTES, OUT_OF_MEMORY, write_frame
+from dowse.ingest.sources.git import stream
 
 BATCH_TASKS = 16  # asked of a worker at once; chosen: few enough to fit a pipe, which nobody empties meanwhile
 _AHEAD = 4  # batches under way or done, for each worker; bounds what waits for the writer
 _TOLD_BYTES = 8192  # of a worker's last words
 _START_S = 60.0  # a worker that has not begun by then never will; chosen
-_SCRIPT = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from dowse.ingest.crew_member import main; main({})"
+_SCRIPT = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from dowse.ingest.reading.worker import main; main({})"
+)
 
 
 @dataclass(frozen=True)

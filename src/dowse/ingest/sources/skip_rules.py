@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from enum import StrEnum
 
-from dowse.ingest.kinds import extension_of
+from dowse.ingest.sources.kinds import extension_of
 
 INDEX_FOLDER = ".dowse"
 KEPT_HIDDEN = frozenset((".github", ".circleci", ".gitlab-ci.yml"))  # written by hand, and asked about

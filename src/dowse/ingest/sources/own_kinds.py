@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from dowse.errors import BadRequestError
-from dowse.ingest.kinds import OwnKind
+from dowse.ingest.sources.kinds import OwnKind
 from dowse.types import CorpusType
 
 KEYS = ("match", "reader", "language", "corpus_type")

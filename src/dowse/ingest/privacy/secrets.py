@@ -11,8 +11,8 @@ import re
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 
-from dowse.ingest.contents import SNIFF_BYTES
-from dowse.ingest.looks import looks_for, may_hold
+from dowse.ingest.privacy.looks import looks_for, may_hold
+from dowse.ingest.sources.content import SNIFF_BYTES
 from dowse.ports import SourceFile
 
 MASK = "[masked]"

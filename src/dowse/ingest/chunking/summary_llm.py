@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dowse.errors import UnavailableError
-from dowse.ingest.document import altered
-from dowse.ingest.parents import DOCUMENT_SUMMARY_CHARS, SECTION_SUMMARY_CHARS
-from dowse.ingest.summary import shortened
+from dowse.ingest.chunking.document import altered
+from dowse.ingest.chunking.parents import DOCUMENT_SUMMARY_CHARS, SECTION_SUMMARY_CHARS
+from dowse.ingest.chunking.summary import shortened
 from dowse.ports import LLM
 from dowse.types import Chunk, Document
 

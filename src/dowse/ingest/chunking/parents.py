@@ -13,10 +13,10 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 
 from dowse.identity import chunk_id, embedded_text, text_hash
-from dowse.ingest.document import altered
-from dowse.ingest.outline import SEPARATOR
-from dowse.ingest.pack import CODE, PROSE, TARGET_TOKENS
-from dowse.ingest.summary import shortened, summarise
+from dowse.ingest.chunking.document import altered
+from dowse.ingest.chunking.pack import CODE, PROSE, TARGET_TOKENS
+from dowse.ingest.chunking.sections import SEPARATOR
+from dowse.ingest.chunking.summary import shortened, summarise
 from dowse.types import Chunk, Document, Level
 
 PARENT_TOKENS = 1024  # design section 3

@@ -13,11 +13,11 @@ from datetime import datetime
 from functools import partial
 from itertools import pairwise
 
-from dowse.ingest.document import Heading, Piece, build, file_name
-from dowse.ingest.kinds import Kind
-from dowse.ingest.outline import Section, first_title, merged, pieces_of
-from dowse.ingest.pack import PROSE, Budget, windows
-from dowse.ingest.purpose import kind_by_content, section_type
+from dowse.ingest.chunking.document import Heading, Piece, build, file_name
+from dowse.ingest.chunking.pack import PROSE, Budget, windows
+from dowse.ingest.chunking.page import kind_by_content, section_type
+from dowse.ingest.chunking.sections import Section, first_title, merged, pieces_of
+from dowse.ingest.sources.kinds import Kind
 from dowse.ports import SourceFile
 from dowse.types import CorpusType, Document
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from dowse.errors import BadRequestError, UnavailableError
-from dowse.ingest import git
+from dowse.ingest.sources import git
 
 People = tuple[tuple[str, ...], ...]
 

@@ -6,7 +6,7 @@ import os
 import stat
 from dataclasses import dataclass
 
-from dowse.ingest.charset import wide
+from dowse.ingest.sources.encoding import wide
 
 SNIFF_BYTES = 8192  # where git looks for a NUL, too
 _TRIES = 2

@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 
 from dowse.errors import BadRequestError
-from dowse.ingest.archives import contents
-from dowse.ingest.contents import Contents, read_contents
-from dowse.ingest.sources import MARK
+from dowse.ingest.sources.archives import contents
+from dowse.ingest.sources.content import Contents, read_contents
+from dowse.ingest.sources.requests import MARK
 from dowse.ports import SourceFile
 
 LARGEST_BYTES = 64 << 20  # chosen: the list of people of a very large company

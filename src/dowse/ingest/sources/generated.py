@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from dowse.ingest.kinds import Kind, extension_of
-from dowse.ingest.leave_out import Skip
+from dowse.ingest.sources.kinds import Kind, extension_of
+from dowse.ingest.sources.skip_rules import Skip
 
 HEAD_BYTES = 2048  # chosen: who marks a file as generated does it in its first lines
 LEAST_MINIFIED_BYTES = 1024  # chosen: one long line alone proves nothing

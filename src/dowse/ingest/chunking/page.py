@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from dowse.ingest.kinds import PAGE, Kind, kind_of
+from dowse.ingest.sources.kinds import PAGE, Kind, kind_of
 from dowse.ports import SourceFile
 from dowse.types import CorpusType
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from dowse.errors import BadRequestError, MissingExtraError
 from dowse.identity import bytes_hash
-from dowse.ingest.contents import Binary, Contents, Unread, is_binary, read_contents
-from dowse.ingest.document import altered
-from dowse.ingest.generated import generated
-from dowse.ingest.guard import read_guarded
-from dowse.ingest.kinds import Kind
-from dowse.ingest.leave_out import Skip
-from dowse.ingest.parents import with_parents
-from dowse.ingest.structure import with_structure
+from dowse.ingest.chunking.document import altered
+from dowse.ingest.chunking.parents import with_parents
+from dowse.ingest.chunking.structure import with_structure
+from dowse.ingest.reading.guarded import read_guarded
+from dowse.ingest.sources.content import Binary, Contents, Unread, is_binary, read_contents
+from dowse.ingest.sources.generated import generated
+from dowse.ingest.sources.kinds import Kind
+from dowse.ingest.sources.skip_rules import Skip
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 
-from dowse.ingest.rewrite import rewritten
+from dowse.ingest.privacy.rewrite import rewritten
 from dowse.types import Document
 
 SHORTEST_NAME_CHARS = 3  # chosen: a shorter one is part of too many other things

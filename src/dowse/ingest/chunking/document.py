@@ -13,9 +13,9 @@ from typing import Any
 
 from dowse.errors import BadRequestError
 from dowse.identity import bytes_hash, chunk_id, document_id, embedded_text, text_hash
-from dowse.ingest.charset import guess, wide
-from dowse.ingest.kinds import Kind
-from dowse.ingest.pack import Span
+from dowse.ingest.chunking.pack import Span
+from dowse.ingest.sources.encoding import guess, wide
+from dowse.ingest.sources.kinds import Kind
 from dowse.ports import SourceFile
 from dowse.types import Chunk, Document, ServiceFact
 

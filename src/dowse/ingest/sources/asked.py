@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from dowse.errors import BadRequestError
-from dowse.ingest.archives import is_archive
-from dowse.ingest.sources import REVISION_ROOT, Asked, is_inside
+from dowse.ingest.sources.archives import is_archive
+from dowse.ingest.sources.requests import REVISION_ROOT, Asked, is_inside
 from dowse.ports import Store
 
 _FACT = "asked"

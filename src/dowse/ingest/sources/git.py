@@ -16,7 +16,7 @@ from time import monotonic
 from typing import IO
 
 from dowse.errors import BadRequestError, UnavailableError
-from dowse.ingest.take import Commit
+from dowse.ingest.reading.read_file import Commit
 
 HISTORY_S = 20.0  # chosen: a hundred thousand commits; what is older than that stays without an author
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never")

@@ -1,0 +1,1 @@
+"""Chunking: a text and its structure enter; chunks of about 256 tokens with parents leave."""
