@@ -22,7 +22,7 @@ import msgspec
 from bench import cache
 from dowse.errors import BadRequestError
 from dowse.identity import bytes_hash, chunk_id, document_id, embedded_text, text_hash
-from dowse.ingest.readers import find_readers
+from dowse.ingest.readers.registry import find_readers
 from dowse.ingest.sources.kinds import classify
 from dowse.ports import Reader, SourceFile
 from dowse.text import Tokenizer

@@ -25,8 +25,8 @@ from time import process_time
 from tree_sitter import Language, Parser, Query, QueryCursor
 
 from dowse.errors import BadRequestError
-from dowse.ingest.grammars import wheel_of
-from dowse.ingest.read_code import CodeReader
+from dowse.ingest.code.grammars import wheel_of
+from dowse.ingest.code.reader import CodeReader
 from dowse.ingest.sources.kinds import classify
 from dowse.ports import SourceFile
 from dowse.types import Document

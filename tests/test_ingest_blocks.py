@@ -12,11 +12,11 @@ import dowse
 from dowse.errors import BadRequestError
 from dowse.identity import embedded_text, text_hash
 from dowse.ingest.chunking.document import decode
-from dowse.ingest.read_docker import DockerReader
-from dowse.ingest.read_env import EnvReader, without_values
-from dowse.ingest.read_hcl import HclReader
-from dowse.ingest.read_proto import ProtoReader
-from dowse.ingest.read_yaml import YamlReader
+from dowse.ingest.manifests.dockerfile import DockerReader
+from dowse.ingest.manifests.env import EnvReader, without_values
+from dowse.ingest.manifests.proto import ProtoReader
+from dowse.ingest.manifests.terraform import HclReader
+from dowse.ingest.manifests.yaml import YamlReader
 from dowse.ports import Reader, SourceFile
 from dowse.sample import truth
 from dowse.types import Chunk, Document

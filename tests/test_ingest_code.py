@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dowse.identity import embedded_text, text_hash
-from dowse.ingest import parse_code
 from dowse.ingest.chunking.pack import CODE
-from dowse.ingest.code_names import called, imported, name_and_scope, summary_of
-from dowse.ingest.code_queries import CORE
-from dowse.ingest.code_queries_more import MORE
-from dowse.ingest.grammars import grammar_of
-from dowse.ingest.read_code import CodeReader
+from dowse.ingest.code import parse as parse_code
+from dowse.ingest.code.code_queries import CORE
+from dowse.ingest.code.code_queries_more import MORE
+from dowse.ingest.code.grammars import grammar_of
+from dowse.ingest.code.names import called, imported, name_and_scope, summary_of
+from dowse.ingest.code.reader import CodeReader
 from dowse.ports import SourceFile
 from dowse.sample import root, truth
 from dowse.types import Chunk, Defined, Document

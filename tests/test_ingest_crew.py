@@ -12,7 +12,7 @@ import pytest
 
 from dowse.errors import BadRequestError
 from dowse.ingest.pipeline import IndexOptions, index
-from dowse.ingest.readers import find_readers
+from dowse.ingest.readers.registry import find_readers
 from dowse.ingest.reading import pool as crew
 from dowse.ingest.reading.limits import OverdueError, at_most
 from dowse.ingest.reading.pool import Limits, alone, together
@@ -27,7 +27,7 @@ from dowse.types import Document
 # A package that is installed for a test: readers for files called *.slow, *.vast and *.wild, as a plug-in offers them.
 PLUGIN = """
 import os, time
-from dowse.ingest.read_text import TextReader
+from dowse.ingest.readers.text import TextReader
 class Slow(TextReader):
     def read(self, file):
         if b"sleep" in file.data: time.sleep(60)

@@ -15,8 +15,8 @@ import dowse
 from dowse import sample
 from dowse.engine import Engine
 from dowse.ingest.chunking.structure import with_structure
-from dowse.ingest.link import BATCH, Hearing, link
-from dowse.ingest.link_refs import Speech, import_paths
+from dowse.ingest.links.linker import BATCH, Hearing, link
+from dowse.ingest.links.references import Speech, import_paths
 from dowse.store.memory import MemoryStore
 from dowse.types import Chunk, Defined, Document, Edge, Service
 from factories import PLAIN, of_chunks

@@ -12,7 +12,7 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from dowse.errors import ModelUnavailableError
-from dowse.ingest.link_llm import FAILURES_IN_A_ROW, RELATIONS, LlmOptions, edges_of, link_by_llm, prompt_of, pruned
+from dowse.ingest.links.by_llm import FAILURES_IN_A_ROW, RELATIONS, LlmOptions, edges_of, link_by_llm, prompt_of, pruned
 from dowse.models.embed_hash import HashEmbedder
 from dowse.store.memory import MemoryStore
 from dowse.types import Document, Edge
@@ -172,7 +172,7 @@ def test_edges_across_documents_are_between_near_pairs_alone() -> None:
 
 
 def test_edges_of_the_model_stay_when_the_rules_link_anew() -> None:
-    from dowse.ingest.link import link
+    from dowse.ingest.links.linker import link
 
     store = stored(document("a.md", "one", "two"))
     link_by_llm(store, store, Reader(), WITHIN)

@@ -9,7 +9,7 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
-from dowse.ingest.read_mail import MailReader
+from dowse.ingest.readers.mail import MailReader
 from dowse.ingest.sources.kinds import classify
 from dowse.ports import SourceFile
 from dowse.types import Chunk, Document

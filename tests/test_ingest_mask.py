@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import dowse
 from dowse.identity import chunk_id, embedded_text, text_hash
 from dowse.ingest.privacy.secrets import MASK, mask, masked_file
-from dowse.ingest.read_text import TextReader
+from dowse.ingest.readers.text import TextReader
 from dowse.ingest.reading.guarded import masked, read_guarded
 from dowse.ports import SourceFile
 from dowse.sample import truth

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from docx_files import docx, paragraph, table
 from dowse.errors import BadRequestError
 from dowse.identity import embedded_text, text_hash
-from dowse.ingest import read_docx
 from dowse.ingest.chunking.pack import PROSE
-from dowse.ingest.read_docx import DocxReader
-from dowse.ingest.read_html import DEEPEST, HtmlReader
-from dowse.ingest.read_markdown import markdown_reader
-from dowse.ingest.read_rst import RstReader
+from dowse.ingest.readers import docx as read_docx
+from dowse.ingest.readers.docx import DocxReader
+from dowse.ingest.readers.markdown import markdown_reader
+from dowse.ingest.readers.read_html import DEEPEST, HtmlReader
+from dowse.ingest.readers.rst import RstReader
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
 

@@ -15,9 +15,9 @@ from dowse.ingest.chunking.parents import (
     with_parents,
 )
 from dowse.ingest.chunking.summary import sentences_of, shortened, summarise
-from dowse.ingest.read_code import CodeReader
-from dowse.ingest.read_markdown import markdown_reader
-from dowse.ingest.read_text import TextReader
+from dowse.ingest.code.reader import CodeReader
+from dowse.ingest.readers.markdown import markdown_reader
+from dowse.ingest.readers.text import TextReader
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
 

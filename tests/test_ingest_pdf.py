@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
 from dowse.identity import embedded_text, text_hash
-from dowse.ingest import pdf_runs
-from dowse.ingest.read_pdf import PdfReader
+from dowse.ingest.pdf import runs as pdf_runs
+from dowse.ingest.pdf.reader import PdfReader
 from dowse.ports import SourceFile
 from dowse.types import Chunk, Document
 from pdf_files import Words, column, pdf

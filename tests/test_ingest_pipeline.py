@@ -15,7 +15,7 @@ from dowse.errors import CorruptIndexError, ModelUnavailableError, NotFoundError
 from dowse.ingest import pipeline
 from dowse.ingest.embed import embed_backlog
 from dowse.ingest.pipeline import GO_ON, NO_MODEL, IndexOptions, index
-from dowse.ingest.read_text import TextReader
+from dowse.ingest.readers.text import TextReader
 from dowse.ingest.reading import read_file as take
 from dowse.ingest.sources import content as contents
 from dowse.ingest.sources.requests import Asked

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from dowse.errors import MissingExtraError
 from dowse.identity import chunk_id, document_id, embedded_text, text_hash
-from dowse.ingest import read_markdown, readers
 from dowse.ingest.chunking.pack import CODE, PROSE
-from dowse.ingest.front_matter import moment, parse
-from dowse.ingest.read_code import CodeReader
-from dowse.ingest.read_markdown import markdown_reader, markdown_sections
-from dowse.ingest.read_text import TextReader
+from dowse.ingest.code.reader import CodeReader
+from dowse.ingest.readers import markdown as read_markdown
+from dowse.ingest.readers import registry as readers
+from dowse.ingest.readers.front_matter import moment, parse
+from dowse.ingest.readers.markdown import markdown_reader, markdown_sections
+from dowse.ingest.readers.text import TextReader
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
 
@@ -260,7 +261,7 @@ def test_the_first_line_of_a_long_block_leads_its_later_chunks(path: str, head: 
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     points = EntryPoints(
         [
-            EntryPoint("ini", "dowse.ingest.read_text:TextReader", readers.GROUP),
+            EntryPoint("ini", "dowse.ingest.readers.text:TextReader", readers.GROUP),
             EntryPoint("broken", "dowse.ingest.no_such_module:Reader", readers.GROUP),
         ]
     )

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dowse
-from dowse.ingest.addresses import Address, addresses, bare_addresses, short
-from dowse.ingest.detect import _facts, with_facts
-from dowse.ingest.service_names import names_of
-from dowse.ingest.service_places import service_places
-from dowse.ingest.services import service_graph
+from dowse.ingest.services.addresses import Address, addresses, bare_addresses, short
+from dowse.ingest.services.facts import _facts, with_facts
+from dowse.ingest.services.graph import service_graph
+from dowse.ingest.services.places import service_places
+from dowse.ingest.services.service_names import names_of
 from dowse.query.stages.services import ServiceGraph
 from dowse.sample import truth
 from dowse.types import ServiceFact

@@ -16,9 +16,9 @@ from dowse import sample
 from dowse.errors import BadRequestError
 from dowse.identity import embedded_text, text_hash
 from dowse.ingest.chunking.pack import PROSE
-from dowse.ingest.read_code import CodeReader
-from dowse.ingest.read_slack import SlackReader
-from dowse.ingest.slack_messages import Workspace, items_of, readable
+from dowse.ingest.code.reader import CodeReader
+from dowse.ingest.readers.slack import SlackReader
+from dowse.ingest.readers.slack_messages import Workspace, items_of, readable
 from dowse.ingest.sources.kinds import classify
 from dowse.ports import SourceFile
 from dowse.types import Chunk, Document

@@ -13,7 +13,7 @@ from dowse.config import Config
 from dowse.errors import ModelUnavailableError
 from dowse.ingest.chunking.parents import SECTION_SUMMARY_CHARS, with_parents
 from dowse.ingest.chunking.summary_llm import FAILURES_IN_A_ROW, PASSAGES, LlmSummaries, prompt_of, summaries_of
-from dowse.ingest.read_markdown import markdown_reader
+from dowse.ingest.readers.markdown import markdown_reader
 from dowse.models.llm import HttpLLM
 from dowse.ports import SourceFile
 from dowse.types import Chunk, Document

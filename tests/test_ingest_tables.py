@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
 from dowse.ingest.chunking.pack import CODE, PROSE
-from dowse.ingest.read_csv import CsvReader
-from dowse.ingest.read_json import JsonReader
-from dowse.ingest.read_notebook import MOST_OUTPUT_LINES, notebook_reader
+from dowse.ingest.readers.csv import CsvReader
+from dowse.ingest.readers.json import JsonReader
+from dowse.ingest.readers.notebook import MOST_OUTPUT_LINES, notebook_reader
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
 from dowse.ingest.chunking.pack import PROSE
-from dowse.ingest.read_text import TextReader
-from dowse.ingest.read_transcript import TranscriptReader
+from dowse.ingest.readers.text import TextReader
+from dowse.ingest.readers.transcript import TranscriptReader
 from dowse.ingest.sources.kinds import classify
 from dowse.ports import SourceFile
 from dowse.types import Document

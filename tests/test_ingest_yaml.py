@@ -10,10 +10,10 @@ import pytest
 
 import dowse
 from dowse.errors import BadRequestError
-from dowse.ingest.read_json import JsonReader
-from dowse.ingest.read_yaml import YamlReader
-from dowse.ingest.yaml_nodes import DEEPEST, MOST_NODES, NotYamlError, compose
-from dowse.ingest.yaml_parts import page_of
+from dowse.ingest.manifests.yaml import YamlReader
+from dowse.ingest.manifests.yaml_nodes import DEEPEST, MOST_NODES, NotYamlError, compose
+from dowse.ingest.manifests.yaml_parts import page_of
+from dowse.ingest.readers.json import JsonReader
 from dowse.ports import SourceFile
 from dowse.types import Chunk, Document
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dowse.filters import Filter
-    from dowse.ingest.link import LinkReport
-    from dowse.ingest.link_llm import LlmOptions, LlmReport
+    from dowse.ingest.links.by_llm import LlmOptions, LlmReport
+    from dowse.ingest.links.linker import LinkReport
     from dowse.ingest.pipeline import IndexOptions
     from dowse.ingest.sources.requests import Asked
     from dowse.ports import Embedder, Reporter, StoreReader
@@ -251,7 +251,7 @@ class Engine:
 
     def link(self, *, again: bool = False) -> LinkReport:
         """Tie chunks to what they speak of; `index` does it for what it reads. `again`: for all documents."""
-        from dowse.ingest.link import MAKER, link
+        from dowse.ingest.links.linker import MAKER, link
 
         with self._writer() as writer:
             if again:
@@ -260,7 +260,7 @@ class Engine:
 
     def link_by_llm(self, options: LlmOptions, report: Reporter | None = None) -> LlmReport:
         """Let the configured language model find further edges; resumable."""
-        from dowse.ingest.link_llm import link_by_llm
+        from dowse.ingest.links.by_llm import link_by_llm
 
         llm = self._beside.llm()
         with self._writer() as writer:
@@ -269,7 +269,7 @@ class Engine:
     def remove(self, targets: Sequence[str]) -> int:
         """Take documents out: by path, folder, `source/path` glob or document id. The files stay where they are."""
         from dowse.ingest.locate import documents_matching
-        from dowse.ingest.services import link_services
+        from dowse.ingest.services.graph import link_services
 
         found = {info.id for target in targets for info in documents_matching(self._store, target)}
         if not found:

@@ -135,7 +135,7 @@ class ServiceEdge:
 
 @dataclass(frozen=True)
 class ServiceFact:
-    """What a chunk says of a service. The service graph is made from all of them (ingest/services.py)."""
+    """What a chunk says of a service. The service graph is made from all of them (ingest/services/graph.py)."""
 
     kind: str  # declares, alias, port, sets, takes, reads, offers, stub, calls
     service: str = ""  # whom it is about; "" until the place of its file tells

@@ -14,14 +14,14 @@ from typing import Any
 from dowse.errors import BusyError, StorageError, UnavailableError
 from dowse.ingest.chunking.summary_llm import LlmSummaries
 from dowse.ingest.embed import BATCH, THREADS, embed_backlog
-from dowse.ingest.link import Hearing, link
+from dowse.ingest.links.linker import Hearing, link
 from dowse.ingest.privacy.scrub_sources import Scrubbing, ScrubOptions, scrubbing
-from dowse.ingest.readers import ReaderFactory, find_readers
+from dowse.ingest.readers.registry import ReaderFactory, find_readers
 from dowse.ingest.reading.limits import can_interrupt, rare_collections
 from dowse.ingest.reading.pool import Limits, alone, together
 from dowse.ingest.reading.read_file import Outcome, Taker, Task
-from dowse.ingest.service_places import ServicePlaces, service_places
-from dowse.ingest.services import link_services
+from dowse.ingest.services.graph import link_services
+from dowse.ingest.services.places import ServicePlaces, service_places
 from dowse.ingest.sources.asked import remember
 from dowse.ingest.sources.git_history import History, remember_heads
 from dowse.ingest.sources.kinds import BULKY_TIMES, OwnKind, classify, most_bytes

@@ -27,7 +27,7 @@ def link(session: Session, again: bool, llm: bool, most: int | None, within: boo
     """
     with session.open_writer(create=False) as engine:
         if llm:
-            from dowse.ingest.link_llm import LlmOptions
+            from dowse.ingest.links.by_llm import LlmOptions
 
             told = engine.link_by_llm(LlmOptions(across=not within, most_documents=most))
             if session.as_json:

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from dowse.identity import bytes_hash
 from dowse.ingest.chunking.document import altered
-from dowse.ingest.detect import with_facts
 from dowse.ingest.privacy.rewrite import rewritten
 from dowse.ingest.privacy.secrets import mask, mask_key_lines, masked_file
+from dowse.ingest.services.facts import with_facts
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
 

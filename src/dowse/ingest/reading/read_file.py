@@ -24,7 +24,7 @@ from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
 
 if TYPE_CHECKING:
-    from dowse.ingest.readers import ReaderFactory
+    from dowse.ingest.readers.registry import ReaderFactory
 
 BINARY = "binary file; no reader for it is installed"
 

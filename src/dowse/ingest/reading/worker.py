@@ -13,7 +13,7 @@ from typing import IO
 
 import msgspec
 
-from dowse.ingest.readers import find_readers
+from dowse.ingest.readers.registry import find_readers
 from dowse.ingest.reading.limits import rare_collections
 from dowse.ingest.reading.read_file import Outcome, Taker, Task
 

@@ -1,0 +1,190 @@
+"""The resources of a Kubernetes file go in; a piece for each comes out, with what it says of services.
+
+A resource belongs to a service by R-09: a Service by its own name, a workload by the Service that selects it, else by
+its `app` label, else by its own name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from dowse.ingest.chunking.document import Piece
+from dowse.ingest.manifests.yaml_nodes import Node, YamlDocument
+from dowse.ingest.manifests.yaml_parts import SEPARATOR, Page, Region, whole_or_parts
+from dowse.ingest.services.addresses import PORT_NAMES, image_type
+from dowse.ingest.services.settings_facts import environment_facts, hosts
+from dowse.types import ServiceFact
+
+WORKLOADS = frozenset(
+    (
+        "Deployment",
+        "StatefulSet",
+        "DaemonSet",
+        "ReplicaSet",
+        "Job",
+        "CronJob",
+        "Pod",
+        "Rollout",
+        "ReplicationController",
+    )
+)
+_APP_LABELS = ("app.kubernetes.io/name", "app", "k8s-app", "app.kubernetes.io/instance")
+
+
+def is_kube(root: Node | None) -> bool:
+    return root is not None and bool(root.text_at("kind")) and bool(root.text_at("apiVersion"))
+
+
+def kube_pieces(page: Page, documents: Sequence[YamlDocument]) -> Iterator[Piece]:
+    """One piece a resource; one that is longer than a parent is cut, and each part bears the resource's name."""
+    names = _services(documents)
+    for region, root in document_regions(page, documents):
+        if root is None or not is_kube(root):
+            yield from (Piece(part.span) for part in whole_or_parts(page, region, root))
+            continue
+        yield from _resource(page, region, root, names)
+
+
+def document_regions(page: Page, documents: Sequence[YamlDocument]) -> Iterator[tuple[Region, Node | None]]:
+    """The lines of each document, from behind its `---` up to the next one."""
+    stops = [max(each.first - 1, 0) for each in documents[1:]] + [len(page.lines)]
+    for number, (document, stop) in enumerate(zip(documents, stops, strict=True)):
+        above = (line.strip() for line in page.lines[: document.first])
+        first = 0 if number == 0 and any(line not in ("", "---") for line in above) else document.first
+        if first < stop:
+            yield Region(first, stop), document.root
+
+
+def _resource(page: Page, region: Region, root: Node, names: dict[str, str]) -> Iterator[Piece]:
+    kind, name = root.text_at("kind"), _name(root)
+    namespace = root.text_at("metadata", "namespace")
+    service = service_of(root, names)
+    title = f"{kind} {name}".strip()
+    facts = _facts(root, kind, name, service)
+    for number, part in enumerate(whole_or_parts(page, region, root)):
+        yield Piece(
+            part.span,
+            SEPARATOR.join((title, *part.path)),
+            symbol_name=name or None,
+            symbol_kind=kind,
+            qualified_name="/".join(each for each in (namespace, kind, name) if each),
+            signature=f"{root.text_at('apiVersion')} {title}",
+            service_name=service or None,
+            calls_out=hosts(facts),
+            facts=facts if number == 0 else (),
+        )
+
+
+def _name(root: Node) -> str:
+    return root.text_at("metadata", "name") or root.text_at("metadata", "generateName")
+
+
+def _app(root: Node | None, *keys: str) -> str:
+    """The `app` label among the labels at that place."""
+    return next((found for label in _APP_LABELS if root and (found := root.text_at(*keys, label))), "")
+
+
+def _services(documents: Sequence[YamlDocument]) -> dict[str, str]:
+    """By `app` label: the Service of this file that selects it; where several do, the one that is called so."""
+    found: dict[str, str] = {}
+    for document in documents:
+        root = document.root
+        if root is not None and root.text_at("kind") == "Service":
+            app, name = _app(root, "spec", "selector"), _name(root)
+            if app and (app not in found or name == app):
+                found[app] = name
+    return found
+
+
+def service_of(root: Node, names: dict[str, str]) -> str:
+    """The service that a resource belongs to, "" when it belongs to none or to several."""
+    kind, name = root.text_at("kind"), _name(root)
+    if kind == "Service":
+        return name
+    if kind in WORKLOADS:
+        app = _app(_pods(root), "metadata", "labels") or _app(root, "metadata", "labels") or name
+        return names.get(app, app)
+    app = (
+        _app(root, "metadata", "labels")
+        or _app(root, "spec", "podSelector", "matchLabels")
+        or _app(root, "spec", "selector", "matchLabels")
+        or root.text_at("spec", "scaleTargetRef", "name")
+    )
+    return names.get(app, app) or (name if name in names.values() else "")
+
+
+def _pods(root: Node) -> Node | None:
+    """The template of a workload's pods; a Pod is its own."""
+    if root.text_at("kind") == "Pod":
+        return root
+    return root.get("spec", "jobTemplate", "spec", "template") or root.get("spec", "template")
+
+
+def _facts(root: Node, kind: str, name: str, service: str) -> tuple[ServiceFact, ...]:
+    namespace = root.text_at("metadata", "namespace")
+    if kind == "Service":
+        return (*_service_facts(root, name, namespace), *_ports(root.get("spec", "ports"), name, "port"))
+    if kind in WORKLOADS:
+        return tuple(_workload_facts(root, name, service, namespace))
+    if kind == "ConfigMap":
+        data = root.get("data")
+        settings = [(key, value.text) for key, value in data.members() if value.kind == "text"] if data else []
+        return environment_facts(configmap(name), settings)
+    if kind == "Kustomization":
+        return tuple(_generated(root))
+    return ()
+
+
+def _generated(root: Node) -> Iterator[ServiceFact]:
+    """The ConfigMaps that a kustomization makes."""
+    for each in _items(root, "configMapGenerator"):
+        pairs = (item.text.partition("=") for item in _items(each, "literals"))
+        yield from environment_facts(configmap(each.text_at("name")), [(key, value) for key, _, value in pairs])
+
+
+def configmap(name: str) -> str:
+    """Whom the settings of a ConfigMap are for, until a workload takes it."""
+    return f"configmap/{name}"
+
+
+def _service_facts(root: Node, name: str, namespace: str) -> Iterator[ServiceFact]:
+    yield ServiceFact("declares", name, "Service", namespace=namespace)
+    if (app := _app(root, "spec", "selector")) and app != name:
+        yield ServiceFact("alias", name, app)
+    if outside := root.text_at("spec", "externalName"):
+        yield ServiceFact("alias", name, outside.lower())
+
+
+def _workload_facts(root: Node, name: str, service: str, namespace: str) -> Iterator[ServiceFact]:
+    pods = _pods(root)
+    spec = pods.get("spec") if pods else None
+    containers = [item for key in ("containers", "initContainers") for item in _items(spec, key)]
+    stores = {image_type(item.text_at("image")) for item in _items(spec, "containers")} - {""}
+    kind = root.text_at("kind")
+    yield ServiceFact("declares", service, kind, type=min(stores, default=""), namespace=namespace)
+    if name and name != service:
+        yield ServiceFact("alias", service, name)
+    for container in containers:
+        variables = _items(container, "env")
+        settings = [(each.text_at("name"), each.text_at("value")) for each in variables]
+        yield from environment_facts(service, settings)
+        yield from _ports(container.get("ports"), service, "containerPort")
+        taken = [each.text_at("valueFrom", "configMapKeyRef", "name") for each in variables]
+        taken += [each.text_at("configMapRef", "name") for each in _items(container, "envFrom")]
+        yield from (ServiceFact("takes", service, configmap(each)) for each in dict.fromkeys(taken) if each)
+
+
+def _ports(ports: Node | None, service: str, key: str) -> Iterator[ServiceFact]:
+    """What is spoken at a port, as far as its name or `appProtocol` says."""
+    for each in ports.items if ports else ():
+        number = each.text_at(key)
+        spoken = (each.text_at("appProtocol") or each.text_at("name")).lower()
+        if number.isdigit():
+            words = spoken.replace(".", "-").split("-")
+            kind = next((PORT_NAMES[word] for word in words if word in PORT_NAMES), "")
+            yield ServiceFact("port", service, spoken, number, kind)
+
+
+def _items(node: Node | None, key: str) -> tuple[Node, ...]:
+    found = node.get(key) if node else None
+    return found.items if found else ()

@@ -1,0 +1,65 @@
+"""A Terraform file, or another one in HCL, goes in; a Document with a chunk for each of its blocks comes out.
+
+By its lines: a block opens at the left margin and ends at a brace there, which is how the formatter writes them all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dowse.ingest.chunking.document import Heading, Piece, build, decode, file_name
+from dowse.ingest.manifests.yaml_parts import Page, page_of, parts, regions, whole_or_parts
+from dowse.ingest.sources.kinds import kind_of
+from dowse.ports import SourceFile
+from dowse.types import Document
+
+LONGEST_LINE_CHARS = 400  # chosen: no block opens with a longer one
+_BLOCK = re.compile(r"(?P<type>[A-Za-z_][\w-]*)(?P<labels>(?:[ \t]+(?:\"[^\"\n]*\"|[\w-]+)){0,4})[ \t]*\{")
+_LABEL = re.compile(r"\"([^\"\n]*)\"|([\w-]+)")
+_DESCRIPTION = re.compile(r"^\s*description\s*=\s*\"(?P<text>[^\"\n]{1,300})\"", re.MULTILINE)
+# What Terraform's own addresses put before the labels; a resource's address has nothing there.
+_PREFIXES = {"variable": "var", "output": "output", "module": "module", "data": "data", "provider": "provider"}
+
+
+@dataclass(frozen=True)
+class HclReader:
+    """Reads blocks; settings between them are cut as they come."""
+
+    name: str = "hcl"
+
+    def read(self, file: SourceFile) -> Document:
+        text = decode(file.data)
+        return build(file, kind_of(file), text, Heading(file_name(file)), _pieces(page_of(text)))
+
+
+def _pieces(page: Page) -> Iterator[Piece]:
+    blocks = [(at, found) for at, line in enumerate(page.lines) if (found := _BLOCK.match(line[:LONGEST_LINE_CHARS]))]
+    for region, number in regions(page, page.all, [at for at, _ in blocks]):
+        if number is None:
+            yield from (Piece(part.span) for part in parts(page, region, None))
+            continue
+        found = blocks[number][1]
+        labels = [quoted or plain for quoted, plain in _LABEL.findall(found["labels"])]
+        signature = " ".join((found["type"], *labels))
+        start, stop = page.span(region)
+        described = _DESCRIPTION.search(page.text, start, min(stop, start + page.whole_chars))
+        for part in whole_or_parts(page, region, None):
+            yield Piece(
+                part.span,
+                signature,
+                symbol_name=labels[-1] if labels else found["type"],
+                symbol_kind=found["type"],
+                qualified_name=_address(found["type"], labels),
+                signature=signature,
+                summary=described["text"] if described else None,
+            )
+
+
+def _address(kind: str, labels: list[str]) -> str:
+    """As Terraform writes it: `aws_bucket.logs`, `var.region`, `data.aws_ami.base`."""
+    prefix = _PREFIXES.get(kind) if labels else kind
+    if kind not in ("resource", *_PREFIXES):
+        prefix = kind
+    return ".".join((*([prefix] if prefix else []), *labels))

@@ -1,0 +1,1 @@
+"""PDF reading: the bytes of a paper enter; headings, paragraphs and tables in reading order leave."""

@@ -1,0 +1,1 @@
+"""Readers of prose and data: the bytes of one file enter, a Document with chunks leaves."""

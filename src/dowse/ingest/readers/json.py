@@ -1,0 +1,159 @@
+"""A JSON file, or one of JSON lines, goes in; a Document whose chunks hold whole members, under their path, comes out.
+
+The text is kept as written and cut between members; the dotted path of what encloses a chunk leads it. Nothing is
+loaded: a scan of the brackets is enough, takes files with comments too, and does not mind how deep they are. An API
+description written over several lines has an operation or schema a chunk instead, as in YAML, of which JSON is a part.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dowse.errors import BadRequestError
+from dowse.ingest.chunking.document import Heading, Piece, build, decode, file_name
+from dowse.ingest.chunking.pack import CODE, Budget, Span, windows
+from dowse.ingest.sources.kinds import kind_of
+from dowse.ports import SourceFile
+from dowse.types import Document
+
+DEEPEST = 16  # levels that are looked into; chosen: each costs a scan of what is in it
+NESTED = 1000  # levels beyond which brackets are no structure; chosen
+LONGEST_PATH_CHARS = 200  # chosen
+API_HEAD_CHARS = 4000  # in which a description says that it is one; chosen
+_API = re.compile(r'"(?:openapi|swagger)"\s*:\s*"')
+_TOKEN = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|[{}\[\],]|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/')
+_KEY = re.compile(r'\s*(?:(?://[^\n]*+\n|/\*.*?\*/)\s*)*("(?:[^"\\\n]++|\\.)*+"|[\w$-]+)\s*:\s*', re.DOTALL)
+_BARE = re.compile(r"[A-Za-z_$][\w$-]*")
+
+
+@dataclass(frozen=True)
+class Member:
+    """A part of an object or array. The spans of all parts touch; the value is somewhere in its own."""
+
+    path: str
+    span: Span
+    value: Span
+
+
+@dataclass(frozen=True)
+class JsonReader:
+    """Settings, records and JSON lines."""
+
+    name: str = "json"
+
+    def read(self, file: SourceFile) -> Document:
+        text = decode(file.data)
+        if _API.search(text, 0, API_HEAD_CHARS) and (described := _operations(text)):
+            return build(file, kind_of(file), text, Heading(file_name(file)), described)
+        budget = CODE.fitted(text)
+        pieces = (
+            Piece(span, path, path or None)
+            for path, span in cut(text, Member("", (0, len(text)), (0, len(text))), budget)
+        )
+        return build(file, kind_of(file), text, Heading(file_name(file)), pieces)
+
+
+def _operations(text: str) -> list[Piece]:
+    """Of an API description; none where it is something else, or on too few lines to tell its parts apart."""
+    from dowse.ingest.manifests.openapi import is_openapi, openapi_pieces
+    from dowse.ingest.manifests.yaml_nodes import NotYamlError, compose  # the parser is loaded for what needs it
+    from dowse.ingest.manifests.yaml_parts import page_of
+
+    page = page_of(text)
+    try:
+        documents = compose(text)
+    except (NotYamlError, BadRequestError):  # comments, say; or deeper than is worth reading as YAML
+        return []
+    root = documents[0].root if len(documents) == 1 else None
+    spread = root is not None and len(page.lines) > len(root.pairs) + 1
+    return list(openapi_pieces(page, root)) if root is not None and is_openapi(root) and spread else []
+
+
+def cut(text: str, whole: Member, budget: Budget, depth: int = 0) -> Iterator[tuple[str, Span]]:
+    """Spans that cover the member, each with the path of what encloses it; siblings are packed together."""
+    start, stop = whole.span
+    if stop - start <= budget.limit_chars:
+        yield whole.path, whole.span
+        return
+    members = list(_members(text, whole)) if depth < DEEPEST else []
+    if not members:
+        yield from ((whole.path, span) for span in windows(text, whole.span, budget))
+        return
+    open_start = start
+    for member in members:
+        if member.span[1] - open_start <= budget.target_chars:
+            continue
+        if member.span[0] > open_start:
+            yield whole.path, (open_start, member.span[0])
+        open_start = member.span[0]
+        if member.span[1] - member.span[0] > budget.limit_chars:
+            yield from cut(text, member, budget, depth + 1)
+            open_start = member.span[1]
+    if open_start < stop:
+        yield whole.path, (open_start, stop)
+
+
+def _members(text: str, whole: Member) -> Iterator[Member]:
+    """The parts of its object or array, or the values of a file that has several one after the other."""
+    found = _values(text, whole.value)
+    if len(found) == 1:
+        first, last = found[0][0] + 1, found[0][1] - 1
+        parts = list(_parts(text, (first, last)))
+        is_array = text[first - 1] == "["
+    else:
+        parts, is_array = found, True
+    start = whole.span[0]
+    for at, part in enumerate(parts):
+        key = f"[{at}]" if is_array else _key(text, *part)
+        stop = parts[at + 1][0] if at + 1 < len(parts) else whole.span[1]
+        yield Member(_joined(whole.path, key), (start, stop), part)
+        start = stop
+
+
+def _values(text: str, span: Span) -> list[Span]:
+    """Objects and arrays that stand in no other; none when they are nested beyond reason."""
+    values: list[Span] = []
+    depth = start = 0
+    for token in _TOKEN.finditer(text, *span):
+        mark = token[0]
+        if mark in "{[":
+            start = token.start() if depth == 0 else start
+            depth += 1
+            if depth > NESTED:
+                return []
+        elif mark in "}]" and depth:
+            depth -= 1
+            if depth == 0:
+                values.append((start, token.end()))
+    return values
+
+
+def _parts(text: str, inside: Span) -> Iterator[Span]:
+    """What the commas separate, without what is between brackets."""
+    depth, start = 0, inside[0]
+    for token in _TOKEN.finditer(text, *inside):
+        mark = token[0]
+        if mark in "{[":
+            depth += 1
+        elif mark in "}]":
+            depth -= 1
+        elif mark == "," and depth == 0:
+            yield start, token.start()
+            start = token.end()
+    if text[start : inside[1]].strip():
+        yield start, inside[1]
+
+
+def _key(text: str, start: int, stop: int) -> str:
+    found = _KEY.match(text, start, stop)
+    return found[1].strip('"') if found else ""
+
+
+def _joined(path: str, key: str) -> str:
+    """Dotted, as it is typed in most languages; a key that is no name is quoted."""
+    if key.startswith("[") or not key:
+        return (path + key)[:LONGEST_PATH_CHARS]
+    name = key if _BARE.fullmatch(key) else f'"{key}"'
+    return (f"{path}.{name}" if path else name)[:LONGEST_PATH_CHARS]

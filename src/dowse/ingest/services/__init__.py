@@ -1,0 +1,1 @@
+"""Service graph: facts from manifests and code enter; services, their calls and the evidence leave."""
