@@ -19,9 +19,9 @@ from mcp.client.stdio import stdio_client
 import dowse
 from dowse.config import Config
 from dowse.serve.backend import Access, Backend
-from dowse.serve.http import create_app
-from dowse.serve.http_options import ServerOptions
-from dowse.serve.mcp import Opened, server
+from dowse.serve.http.app import create_app
+from dowse.serve.http.options import ServerOptions
+from dowse.serve.mcp.server import Opened, server
 
 SOURCE = Path(dowse.__file__).parents[1]
 Work = Callable[[Client], Awaitable[Any]]

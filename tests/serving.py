@@ -20,8 +20,8 @@ from urllib.parse import urlencode
 import dowse
 from dowse.config import Config
 from dowse.serve.backend import Access
-from dowse.serve.http_options import Limits, ServerOptions
-from dowse.serve.server import Service, listen, server_for, until_stopped
+from dowse.serve.http.options import Limits, ServerOptions
+from dowse.serve.http.server import Service, listen, server_for, until_stopped
 
 WAIT_S = 200.0  # what a loaded machine may take; nothing waits for it when all is well
 

@@ -15,7 +15,7 @@ from dowse.models import fetch, registry
 from dowse.sample import QUERIES, SampleQuery
 from dowse.serve.cli import cli
 from dowse.serve.cli_demo import ACTS, command_line
-from dowse.serve.wire import result_from_json
+from dowse.serve.wire.result import result_from_json
 
 MODELS = Path(os.environ.get("DOWSE_MODELS") or default_models_folder())
 HERE = fetch.locate(registry.get(registry.DEFAULT), MODELS) is not None or bool(os.environ.get("DOWSE_REQUIRE_MODELS"))

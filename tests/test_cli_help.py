@@ -15,10 +15,10 @@ import pytest
 from click.testing import CliRunner
 
 import dowse
-from dowse.serve import cli_search_flags
 from dowse.serve.cli import COMMANDS, cli
 from dowse.serve.cli_search import search
 from dowse.serve.help import FLAGS, page
+from dowse.serve.wire import flags as cli_search_flags
 from dowse.types import QueryRequest
 
 NAMES = [name for name, _, _ in COMMANDS]

@@ -22,8 +22,8 @@ from click.testing import CliRunner
 
 import dowse
 from dowse.models.embed_hash import HashEmbedder
-from dowse.serve import wire
 from dowse.serve.cli import cli
+from dowse.serve.wire import result as wire
 
 ESCAPE = "\x1b"
 PAY = '''"""Charging cards."""

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dowse.serve import terminal
-from dowse.serve.cli_values import legs, pairs, parse_moment, weights
-from dowse.serve.terminal import Marker, Places
+from dowse.serve import plain_text as terminal
+from dowse.serve.plain_text import Marker, Places
+from dowse.serve.wire.flag_values import legs, pairs, parse_moment, weights
 from dowse.text import Tokenizer
 from dowse.types import LEGS, Score, ScoredChunk
 

@@ -14,7 +14,7 @@ import pytest
 
 from dowse.config import SETTINGS, Config, as_texts
 from dowse.serve.cli import COMMANDS, cli
-from dowse.serve.wire import OUTCOMES, Exit
+from dowse.serve.wire.result import OUTCOMES, Exit
 
 ROOT = Path(__file__).parents[1]
 UPDATE = bool(os.environ.get("DOWSE_UPDATE_DOCS"))
@@ -70,11 +70,11 @@ def routes() -> str:
 
     import dowse
     from dowse.serve.backend import Backend
-    from dowse.serve.http import api
-    from dowse.serve.http_face import Face
-    from dowse.serve.http_metrics import Metrics
-    from dowse.serve.http_options import ServerOptions
-    from dowse.serve.http_room import Room
+    from dowse.serve.http.admission import Room
+    from dowse.serve.http.app import api
+    from dowse.serve.http.context import Face
+    from dowse.serve.http.metrics import Metrics
+    from dowse.serve.http.options import ServerOptions
 
     options = ServerOptions()
     with TemporaryDirectory() as folder, Backend(dowse.open(folder, embedder=None)) as backend:

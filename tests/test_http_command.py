@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dowse.serve.http_options import Limits
+from dowse.serve.http.options import Limits
 from dowse.store.lock import WriterLock
 from dowse.store.sql.schema import LOCK
 from serving import WAIT_S, Client, commanded, environment, indexed, run

@@ -13,8 +13,8 @@ import dowse
 from dowse.models.embed_hash import HashEmbedder
 from dowse.ports import Matrix
 from dowse.serve.backend import Backend
-from dowse.serve.http_options import LONGEST_HEADERS_BYTES, Limits
-from dowse.serve.wire import Object
+from dowse.serve.http.options import LONGEST_HEADERS_BYTES, Limits
+from dowse.serve.wire.result import Object
 from dowse.types import QueryRequest, Role
 from serving import WAIT_S, Answer, Client, serving
 

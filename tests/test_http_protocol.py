@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import dowse
-from dowse.serve import http_direct
 from dowse.serve.backend import Backend
-from dowse.serve.http_options import LONGEST_HEADERS_BYTES, Limits
+from dowse.serve.http import fast_path as http_direct
+from dowse.serve.http.options import LONGEST_HEADERS_BYTES, Limits
 from serving import WAIT_S, Answer, Client, serving
 
 FILES = {"a.md": "# Retry\n\nretry payments\n", "b.py": "def charge(card):\n    return post(card)\n"}
@@ -25,7 +25,7 @@ END = b"Connection: close\r\n\r\n"
 @pytest.fixture(params=["httptools", "h11"])
 def client(index: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     if request.param == "h11":
-        monkeypatch.setattr("dowse.serve.server.find_spec", lambda _name: None)
+        monkeypatch.setattr("dowse.serve.http.server.find_spec", lambda _name: None)
     else:
         pytest.importorskip("httptools")
     with serving(index) as client:

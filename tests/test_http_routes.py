@@ -8,8 +8,8 @@ import pytest
 
 import dowse
 from dowse.config import Config
-from dowse.serve import wire
 from dowse.serve.backend import Access, Backend
+from dowse.serve.wire import result as wire
 from dowse.types import QueryRequest
 from serving import Client, indexed, run, serving
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
 from dowse.serve.backend import Access
-from dowse.serve.http_options import ServerOptions, checked, is_loopback, token_from
+from dowse.serve.http.options import ServerOptions, checked, is_loopback, token_from
 from dowse.serve.lines import MOST_LINES, lines_of
 from dowse.serve.privacy import Privacy
 from dowse.types import Chunk, Source

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dowse.serve.workers import take_connections
+from dowse.serve.http.workers import take_connections
 from serving import WAIT_S, Client, commanded
 
 FILES = {"a.md": "# Retry\n\nretry payments\n"}

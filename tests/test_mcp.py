@@ -27,11 +27,11 @@ from dowse.config import Config
 from dowse.query.context import estimated_tokens
 from dowse.query.plan.profiles import POOL_FACTOR, Profile
 from dowse.serve.backend import Backend
-from dowse.serve.mcp_arguments import DEFAULT_HITS, MOST_HITS
-from dowse.serve.mcp_pages import DEFAULT_TOKENS
-from dowse.serve.mcp_table import TOOLS
-from dowse.serve.terminal import plural
-from dowse.serve.wire import Exit
+from dowse.serve.mcp.arguments import DEFAULT_HITS, MOST_HITS
+from dowse.serve.mcp.token_paging import DEFAULT_TOKENS
+from dowse.serve.mcp.tool_table import TOOLS
+from dowse.serve.plain_text import plural
+from dowse.serve.wire.result import Exit
 from dowse.store.embedded import EmbeddedStore
 from dowse.types import QueryRequest, Source
 from mcp_clients import ask, call, command, over_http, over_stdio
@@ -834,7 +834,9 @@ def test_the_window_of_search_is_one_ranking_with_that_of_the_backend(folder: Pa
 def test_a_server_that_waits_has_loaded_neither_arrays_nor_models() -> None:
     """An agent starts it with every session: what `initialize` does not need is loaded by the first call that does."""
     heavy = ("numpy", "onnxruntime", "tokenizers", "dowse.engine", "dowse.query.pipeline")
-    script = f"import sys, dowse.serve.mcp, dowse.serve.cli_mcp; print([m for m in {heavy!r} if m in sys.modules])"
+    script = (
+        f"import sys, dowse.serve.mcp.server, dowse.serve.cli_mcp; print([m for m in {heavy!r} if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

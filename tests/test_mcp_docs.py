@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 import dowse
-from dowse.serve import mcp_resources as resources
-from dowse.serve.mcp import INSTRUCTIONS, described
-from dowse.serve.mcp_pages import DEFAULT_TOKENS, MOST_TOKENS
-from dowse.serve.mcp_table import TOOLS
+from dowse.serve.mcp import resources
+from dowse.serve.mcp.server import INSTRUCTIONS, described
+from dowse.serve.mcp.token_paging import DEFAULT_TOKENS, MOST_TOKENS
+from dowse.serve.mcp.tool_table import TOOLS
 from mcp_clients import SOURCE
 
 PAGE = Path(__file__).parents[1] / "docs" / "mcp.md"

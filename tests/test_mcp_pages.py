@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
 from dowse.query.context import estimated_tokens
-from dowse.serve.mcp_pages import FRAME_TOKENS, Page, Paging
-from dowse.serve.mcp_text import quoted, shortened, told, told_line
+from dowse.serve.mcp.text import quoted, shortened, told, told_line
+from dowse.serve.mcp.token_paging import FRAME_TOKENS, Page, Paging
 
 WORDS = st.text(st.sampled_from('ab1 \n"{}[]§é'), max_size=120)
 

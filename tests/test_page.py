@@ -19,21 +19,21 @@ from hypothesis import strategies as st
 
 from dowse.config import Config
 from dowse.errors import BadRequestError
-from dowse.serve import cli_search_flags
 from dowse.serve.backend import Access, Backend
-from dowse.serve.http_options import EDITOR, ServerOptions, checked
-from dowse.serve.mcp_arguments import Search
-from dowse.serve.page_address import changed, path_part, wanted_in_url
-from dowse.serve.page_copy import Origin, copies
-from dowse.serve.page_facets import facets
-from dowse.serve.page_hits import Editor
-from dowse.serve.page_lines import LONGEST_LINE_CHARS, SNIPPET_LINES, Reader
-from dowse.serve.page_map import HEIGHT, WIDTH, service_map
-from dowse.serve.page_render import FOLDER, POLICY, STATIC, Templates, breakable
-from dowse.serve.page_routes import own_place
-from dowse.serve.page_why import GRID, way
-from dowse.serve.terminal import clean
-from dowse.serve.wire_request import asked_in_url
+from dowse.serve.http.options import EDITOR, ServerOptions, checked
+from dowse.serve.mcp.arguments import Search
+from dowse.serve.page.address import changed, path_part, wanted_in_url
+from dowse.serve.page.copy import Origin, copies
+from dowse.serve.page.facets import facets
+from dowse.serve.page.hits import Editor
+from dowse.serve.page.lines import LONGEST_LINE_CHARS, SNIPPET_LINES, Reader
+from dowse.serve.page.render import FOLDER, POLICY, STATIC, Templates, breakable
+from dowse.serve.page.routes import own_place
+from dowse.serve.page.service_map import HEIGHT, WIDTH, service_map
+from dowse.serve.page.why import GRID, way
+from dowse.serve.plain_text import clean
+from dowse.serve.wire import flags as cli_search_flags
+from dowse.serve.wire.request import asked_in_url
 from dowse.types import LEGS, QueryRequest
 from serving import Client, indexed, serving
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dowse import errors
 from dowse.reports import IndexReport, Problem
-from dowse.serve import wire
+from dowse.serve.wire import result as wire
 from dowse.types import (
     Degradation,
     EdgeContext,

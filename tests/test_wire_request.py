@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from dowse.config import Config
 from dowse.errors import BadRequestError
 from dowse.filters import Glob, Gt, In
-from dowse.serve.http_schema import request_parameters, request_schema
-from dowse.serve.wire_request import asked_in_json, asked_in_url
+from dowse.serve.http.openapi import request_parameters, request_schema
+from dowse.serve.wire.request import asked_in_json, asked_in_url
 from dowse.types import QueryRequest
 
 TEXTS = st.lists(st.text(max_size=8), max_size=3)

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Self
 from dowse.errors import BadRequestError, DowseError, NotAllowedError, NotFoundError
 from dowse.identity import document_id, text_hash
 from dowse.ingest.sources.requests import is_inside
-from dowse.serve import wire
 from dowse.serve.jobs import Job, Jobs, Work
 from dowse.serve.lines import lines_of
 from dowse.serve.paging import FIRST, Rankings
 from dowse.serve.privacy import Privacy
-from dowse.serve.wire import Object
-from dowse.serve.wire_lookup import outline_object, related_object, symbol_object
+from dowse.serve.wire import result as wire
+from dowse.serve.wire.lookup import outline_object, related_object, symbol_object
+from dowse.serve.wire.result import Object
 from dowse.types import Degradation, DocumentInfo, QueryRequest, QueryResult, Source
 
 if TYPE_CHECKING:

@@ -77,7 +77,8 @@ def _after_shared_flags(args: list[str]) -> int:
 
 
 def _tell(error: DowseError, *, as_json: bool) -> int:
-    from dowse.serve import terminal, wire
+    from dowse.serve import plain_text as terminal
+    from dowse.serve.wire import result as wire
 
     click.echo(f"dowse: {terminal.clean(str(error))}", err=True)
     if as_json:
@@ -88,7 +89,7 @@ def _tell(error: DowseError, *, as_json: bool) -> int:
 def _tell_bug() -> int:
     import traceback
 
-    from dowse.serve.wire import Exit
+    from dowse.serve.wire.result import Exit
 
     click.echo(traceback.format_exc(), err=True, nl=False)
     click.echo("dowse: this is a bug in Dowse; please report it with the lines above", err=True)

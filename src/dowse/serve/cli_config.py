@@ -8,7 +8,7 @@ import click
 
 from dowse.config import PROJECT_FILE, SETTINGS, as_texts, project_file, setting, user_file, write_setting
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit
+from dowse.serve.wire.result import Exit
 
 
 @click.group(invoke_without_command=True)
@@ -106,7 +106,7 @@ def completion(session: Session, shell: str) -> int:
 
 
 def _show(session: Session, *, origin: bool) -> int:
-    from dowse.serve.terminal import clean_path, table
+    from dowse.serve.plain_text import clean_path, table
 
     texts = as_texts(session.config)
     if session.as_json:

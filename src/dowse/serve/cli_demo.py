@@ -16,7 +16,7 @@ from dowse.config import FLAG, INDEX_FOLDER
 from dowse.serve.cli_index import summary
 from dowse.serve.cli_search import Output, Printer, search
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit
+from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
     from dowse.engine import Engine
@@ -59,7 +59,7 @@ def demo(session: Session, keep: bool) -> int:
         report = _index(session, engine, files)
         answers = [_ask(session, engine, query) for query in _telling()]
         if session.as_json:
-            from dowse.serve.wire import report_object
+            from dowse.serve.wire.result import report_object
 
             session.emit_json({"index": str(place), "report": report_object(report), "queries": answers})
     if not session.as_json:
@@ -108,7 +108,7 @@ def _ask(session: Session, engine: Engine, query: SampleQuery) -> dict[str, Any]
         Printer(session, output, engine).show(result)
         session.emit(f"→ {query.expect} is {f'#{rank}' if rank else f'not among the first {TOP_K}'}")
         return {}
-    from dowse.serve.wire import plain, result_object
+    from dowse.serve.wire.result import plain, result_object
 
     row: dict[str, Any] = plain(query)
     return row | {"filters": dict(query.filters), "rank": rank, "result": result_object(result)}

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dowse.errors import BadRequestError
-from dowse.serve import cli_collections, cli_search_flags, cli_values
+from dowse.serve import cli_collections
 from dowse.serve.cli_collections import What
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit
+from dowse.serve.wire import flag_values as cli_values
+from dowse.serve.wire import flags as cli_search_flags
+from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
     from dowse.evaluate.ablate import Row
@@ -189,7 +191,7 @@ def _print(session: Session, wanted: Wanted, found: Found) -> None:
 
 def _print_tables(session: Session, wanted: Wanted, found: Found) -> None:
     from dowse.evaluate import tables
-    from dowse.serve.terminal import clean_line, table
+    from dowse.serve.plain_text import clean_line, table
 
     for line in table(tables.runs_cells(found.runs), right=range(2, 10)):
         session.emit(line)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dowse.serve import cli_search_flags
 from dowse.serve.cli_search import request_of
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit, explain_object
+from dowse.serve.wire import flags as cli_search_flags
+from dowse.serve.wire.result import Exit, explain_object
 
 if TYPE_CHECKING:
     from dowse.query.explain.explanation import WhyNot
@@ -43,7 +43,7 @@ def explain(session: Session, query: str, target: str, **flags: Any) -> int:
 
 
 def lines(answer: WhyNot) -> list[str]:
-    from dowse.serve.terminal import bullets, clean_line, clean_path, table
+    from dowse.serve.plain_text import bullets, clean_line, clean_path, table
 
     chunk = answer.chunk
     place = f"{clean_path(chunk.source_uri)}:{chunk.start_line or 1}"

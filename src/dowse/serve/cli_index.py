@@ -11,7 +11,7 @@ import click
 
 from dowse.errors import BadRequestError
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit
+from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
     from dowse.engine import Engine
@@ -116,7 +116,7 @@ def remove(session: Session, targets: tuple[str, ...]) -> int:
     A TARGET is a path, a glob of source/path, or a document's id. The files themselves are not touched; what is
     still there is read again by the next `dowse index`, unless .dowseignore names it.
     """
-    from dowse.serve.terminal import plural
+    from dowse.serve.plain_text import plural
 
     with session.open_writer(create=False) as engine:
         count = engine.remove(targets)
@@ -169,7 +169,7 @@ def reembed(session: Session, model: str) -> int:
     The old vectors answer until the new ones are complete; interrupted, the same command goes on.
     """
     from dowse.serve import terminal_rich
-    from dowse.serve.terminal import plural
+    from dowse.serve.plain_text import plural
 
     session = session.with_config(embedder=model)
     with (
@@ -189,7 +189,7 @@ def summary(report: IndexReport) -> str:
 
 def _finish(session: Session, report: IndexReport, place: Path, lines: Sequence[str]) -> int:
     if session.as_json:
-        from dowse.serve.wire import report_object
+        from dowse.serve.wire.result import report_object
 
         session.emit_json({"index": str(place)} | report_object(report))
     else:
@@ -204,7 +204,7 @@ def _finish(session: Session, report: IndexReport, place: Path, lines: Sequence[
 
 
 def _lines(report: IndexReport) -> list[str]:
-    from dowse.serve.terminal import clean_path, plural
+    from dowse.serve.plain_text import clean_path, plural
 
     lines = [summary(report)]
     if report.chunks or report.embedded:
@@ -223,7 +223,7 @@ def _lines(report: IndexReport) -> list[str]:
 
 def _notes(session: Session, report: IndexReport) -> None:
     """Problems even when quiet: they are errors. The rest, and the next command, are notes."""
-    from dowse.serve.terminal import clean_line, clean_path, plural
+    from dowse.serve.plain_text import clean_line, clean_path, plural
 
     for problem in report.problems:
         click.echo(f"dowse: {clean_path(problem.path)}: {clean_line(problem.reason)}", err=True)

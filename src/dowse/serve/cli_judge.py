@@ -11,8 +11,8 @@ import click
 
 from dowse.errors import BadRequestError
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.terminal import clean, clean_line, clean_path, plural
-from dowse.serve.wire import Exit
+from dowse.serve.plain_text import clean, clean_line, clean_path, plural
+from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
     from dowse.store.sql.judgments import Judgment

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit
+from dowse.serve.wire.result import Exit
 
 
 @click.command()
@@ -31,7 +31,7 @@ def link(session: Session, again: bool, llm: bool, most: int | None, within: boo
 
             told = engine.link_by_llm(LlmOptions(across=not within, most_documents=most))
             if session.as_json:
-                from dowse.serve.wire import plain
+                from dowse.serve.wire.result import plain
 
                 session.emit_json(plain(told))
             else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit
+from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
     from dowse.query.outline import Outline
@@ -37,7 +37,7 @@ def symbols(session: Session, name: str, kind: str | None, limit: int) -> int:
     with session.open_reader() as engine:
         found = engine.symbols(name, kind=kind, limit=limit)
     if session.as_json:
-        from dowse.serve.wire_lookup import symbol_object
+        from dowse.serve.wire.lookup import symbol_object
 
         session.emit_json({"name": name, "symbols": [symbol_object(each) for each in found]})
     elif found:
@@ -64,7 +64,7 @@ def outline(session: Session, path: str, depth: int | None) -> int:
     with session.open_reader() as engine:
         found = engine.outline(path, depth=depth)
     if session.as_json:
-        from dowse.serve.wire_lookup import outline_object
+        from dowse.serve.wire.lookup import outline_object
 
         session.emit_json({"target": path, "documents": [outline_object(each) for each in found]})
     else:
@@ -92,7 +92,7 @@ def related(session: Session, target: str, relations: tuple[str, ...], limit: in
     with session.open_reader() as engine:
         found = engine.related(target, relations=relations, limit=limit)
     if session.as_json:
-        from dowse.serve.wire_lookup import related_object
+        from dowse.serve.wire.lookup import related_object
 
         session.emit_json({"target": target} | related_object(found))
     elif found.neighbours:
@@ -103,7 +103,7 @@ def related(session: Session, target: str, relations: tuple[str, ...], limit: in
 
 
 def _print_symbols(session: Session, found: Iterable[Symbol]) -> None:
-    from dowse.serve.terminal import clean_line, table
+    from dowse.serve.plain_text import clean_line, table
 
     rows = [
         (
@@ -120,7 +120,7 @@ def _print_symbols(session: Session, found: Iterable[Symbol]) -> None:
 
 
 def _print_outlines(session: Session, found: tuple[Outline, ...]) -> None:
-    from dowse.serve.terminal import clean_line, clean_path, plural
+    from dowse.serve.plain_text import clean_line, clean_path, plural
 
     for document in found[:_FILES_SHOWN]:
         session.emit(f"{clean_path(document.source_uri)}  {clean_line(document.title)}  {document.corpus_type}")
@@ -136,7 +136,7 @@ def _print_outlines(session: Session, found: tuple[Outline, ...]) -> None:
 
 
 def _print_related(session: Session, found: Related) -> None:
-    from dowse.serve.terminal import clean_line, plural
+    from dowse.serve.plain_text import clean_line, plural
 
     session.note("  ".join(dict.fromkeys(_place(chunk) for chunk in found.chunks)))
     for each in found.neighbours:
@@ -147,7 +147,7 @@ def _print_related(session: Session, found: Related) -> None:
 
 
 def _place(chunk: Chunk, line_number: int | None = None) -> str:
-    from dowse.serve.terminal import clean_path
+    from dowse.serve.plain_text import clean_path
 
     first = line_number or chunk.start_line
     line = f":{first}" if first else ""

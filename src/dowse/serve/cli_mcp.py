@@ -11,7 +11,7 @@ import click
 
 from dowse.errors import MissingExtraError
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit
+from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
     from dowse.serve.backend import Backend
@@ -33,7 +33,7 @@ def mcp(session: Session, allow_write: bool) -> int:
     try:
         import anyio
 
-        from dowse.serve.mcp import Opened, serve_stdio
+        from dowse.serve.mcp.server import Opened, serve_stdio
     except ModuleNotFoundError as err:
         if (err.name or "").startswith("dowse"):
             raise

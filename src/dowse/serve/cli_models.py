@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit
+from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
     from dowse.models.fetch import ModelState
@@ -34,7 +34,7 @@ def list_command(session: Session) -> int:
     """Print the models with a name, which are here, and what else can be loaded."""
     from dowse.models import fetch, registry
     from dowse.models.onnx.architecture import MODEL_TYPES
-    from dowse.serve.terminal import clean_path, human_bytes, table
+    from dowse.serve.plain_text import clean_path, human_bytes, table
 
     states = fetch.states(session.config.models_folder)
     if session.as_json:

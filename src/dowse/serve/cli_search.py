@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dowse.errors import BadRequestError, NoIndexError
-from dowse.serve import cli_search_flags
 from dowse.serve.cli_options import BARE_WORD
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit
+from dowse.serve.wire import flags as cli_search_flags
+from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
     from dowse.engine import Engine
-    from dowse.serve.terminal import Places
+    from dowse.serve.plain_text import Places
     from dowse.types import QueryRequest, QueryResult
 
 
@@ -102,12 +102,12 @@ class Printer:
         self.session.detail(f"{len(result.chunks)} hits in {metadata.total_ms:.1f} ms ({stages})")
 
     def _json(self, result: QueryResult) -> None:
-        from dowse.serve import wire
+        from dowse.serve.wire import result as wire
 
         self.session.emit_json(wire.result_object(result))
 
     def _jsonl(self, result: QueryResult) -> None:
-        from dowse.serve import wire
+        from dowse.serve.wire import result as wire
 
         for rank, chunk in enumerate(result.chunks, start=1):
             row = {"query": result.query, "rank": rank} | wire.chunk_object(chunk)
@@ -120,7 +120,7 @@ class Printer:
             self.session.emit(line)
 
     def _files(self, result: QueryResult) -> None:
-        from dowse.serve.terminal import clean_path
+        from dowse.serve.plain_text import clean_path
 
         places = self._places()
         paths = dict.fromkeys(places.of(chunk).path for chunk in result.chunks)
@@ -131,7 +131,7 @@ class Printer:
                 self.session.emit(clean_path(path))
 
     def _lines(self, result: QueryResult) -> None:
-        from dowse.serve.terminal import bullets, explain_lines, hit_line
+        from dowse.serve.plain_text import bullets, explain_lines, hit_line
 
         places = self._places()
         for chunk in result.chunks:
@@ -147,7 +147,7 @@ class Printer:
         terminal_rich.print_result(console, result, look)
 
     def _places(self) -> Places:
-        from dowse.serve.terminal import Places
+        from dowse.serve.plain_text import Places
 
         return Places({source.name: source.root for source in self.engine.sources()}, self.session.cwd)
 

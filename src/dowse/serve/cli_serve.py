@@ -9,7 +9,7 @@ import click
 
 from dowse.errors import MissingExtraError
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit
+from dowse.serve.wire.result import Exit
 
 EXTRA = ("fastapi", "jinja2", "uvicorn", "prometheus_client")
 _HINT = "the server needs more packages ({missing}); install them with: pip install 'dowse[server]'"
@@ -58,14 +58,14 @@ def serve(session: Session, **flags: Any) -> int:
     after what is under way.
     """
     _check_extra()
-    from dowse.serve.http_options import checked
+    from dowse.serve.http.options import checked
 
     options = checked(_options(session, flags))
     place = session.existing_index()
     with session.open_reader(mend=True):  # what a crashed writer left is mended before we only read
         pass
-    from dowse.serve.server import Service, listen  # a second of imports: after all that can be wrong without them
-    from dowse.serve.server import serve as run
+    from dowse.serve.http.server import Service, listen  # a second of imports: after all that can be wrong without them
+    from dowse.serve.http.server import serve as run
 
     with listen(options) as listening:
         port = listening.getsockname()[1]
@@ -83,7 +83,7 @@ def serve(session: Session, **flags: Any) -> int:
 
 def _options(session: Session, flags: dict[str, Any]) -> Any:
     from dowse.serve.backend import Access
-    from dowse.serve.http_options import EDITOR, Limits, ServerOptions, token_from
+    from dowse.serve.http.options import EDITOR, Limits, ServerOptions, token_from
 
     return ServerOptions(
         host=flags["host"],

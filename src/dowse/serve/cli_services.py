@@ -8,7 +8,7 @@ import click
 
 from dowse.errors import BadRequestError
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit
+from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,8 +71,8 @@ def services(
 
 def _print(session: Session, graph: ServiceGraph, name: str | None, *, as_map: str) -> None:
     from dowse.serve import service_map
-    from dowse.serve.terminal import clean
-    from dowse.serve.wire import plain
+    from dowse.serve.plain_text import clean
+    from dowse.serve.wire.result import plain
 
     if as_map:
         draw = service_map.mermaid if as_map == "mermaid" else service_map.svg

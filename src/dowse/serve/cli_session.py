@@ -40,7 +40,7 @@ class Session:
         click.echo(text, color=True)  # what is printed has no escapes but those we put there
 
     def emit_json(self, value: object) -> None:
-        from dowse.serve import wire
+        from dowse.serve.wire import result as wire
 
         data = wire.encode(value)
         click.echo(wire.indented(data) if sys.stdout.isatty() else data)
@@ -91,7 +91,7 @@ class Session:
     @property
     def pretty(self) -> bool:
         """Whether a person reads stdout."""
-        from dowse.serve.terminal import forced
+        from dowse.serve.plain_text import forced
 
         return sys.stdout.isatty() or forced(self.env)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import click
 
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit
+from dowse.serve.wire.result import Exit
 from dowse.types import Chunk
 
 _RANGE = re.compile(r".+:(\d+)-(\d+)")
@@ -30,7 +30,7 @@ def show(session: Session, target: str) -> int:
     with session.open_reader() as engine:
         chunks = engine.show(target)
     if session.as_json:
-        from dowse.serve.wire import chunk_object
+        from dowse.serve.wire.result import chunk_object
 
         session.emit_json({"target": target, "chunks": [chunk_object(chunk) for chunk in chunks]})
     else:
@@ -57,7 +57,7 @@ def _print(session: Session, chunks: Sequence[Chunk], target: str) -> None:
 
 
 def _heading(chunk: Chunk) -> str:
-    from dowse.serve.terminal import clean_line, clean_path
+    from dowse.serve.plain_text import clean_line, clean_path
 
     about = chunk.qualified_name or chunk.section_path or chunk.document_title
     lines = f":{chunk.start_line}-{chunk.end_line}" if chunk.start_line else ""
@@ -65,7 +65,7 @@ def _heading(chunk: Chunk) -> str:
 
 
 def _numbered(chunk: Chunk) -> list[tuple[int | None, str]]:
-    from dowse.serve.terminal import clean
+    from dowse.serve.plain_text import clean
 
     lines = clean(chunk.text).split("\n")
     start = chunk.start_line

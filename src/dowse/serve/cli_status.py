@@ -14,7 +14,7 @@ from dowse.config import find_index
 from dowse.errors import DowseError
 from dowse.reports import Check, Status
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit
+from dowse.serve.wire.result import Exit
 
 LOW_DISK_BYTES = 1024**3  # chosen: a compaction writes the derived parts a second time
 
@@ -32,7 +32,7 @@ def status(session: Session) -> int:
     with session.open_reader() as engine:
         found = engine.status()
     if session.as_json:
-        from dowse.serve.wire import plain
+        from dowse.serve.wire.result import plain
 
         session.emit_json(plain(found))
     else:
@@ -44,7 +44,7 @@ def status(session: Session) -> int:
 
 
 def _status_lines(found: Status) -> list[str]:
-    from dowse.serve.terminal import clean_path, human_bytes, table
+    from dowse.serve.plain_text import clean_path, human_bytes, table
 
     model = f"{found.model} ({found.dimension} dimensions)" if found.model else "none: words only"
     covered = f"{found.vectors:,} of {found.chunks:,}"
@@ -91,11 +91,11 @@ def doctor(session: Session, verify: bool) -> int:
     checks = [*_installation(), *_index(session, deep=verify)]
     failed = any(check.state == "fail" for check in checks)
     if session.as_json:
-        from dowse.serve.wire import plain
+        from dowse.serve.wire.result import plain
 
         session.emit_json({"ok": not failed, "checks": plain(checks)})
     else:
-        from dowse.serve.terminal import clean_line, table
+        from dowse.serve.plain_text import clean_line, table
 
         rows = [(check.state, check.name, clean_line(check.detail)) for check in checks]
         for line, check in zip(table(rows), checks, strict=True):
@@ -129,7 +129,7 @@ def _index(session: Session, *, deep: bool) -> Iterator[Check]:
 
 
 def _disk(place: Path) -> Check:
-    from dowse.serve.terminal import human_bytes
+    from dowse.serve.plain_text import human_bytes
 
     free_bytes = shutil.disk_usage(place).free
     state: Literal["ok", "warn"] = "ok" if free_bytes >= LOW_DISK_BYTES else "warn"

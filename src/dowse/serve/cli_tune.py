@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dowse.serve import cli_collections, cli_search_flags
+from dowse.serve import cli_collections
 from dowse.serve.cli_collections import What
 from dowse.serve.cli_session import Session, shared_options
-from dowse.serve.wire import Exit
+from dowse.serve.wire import flags as cli_search_flags
+from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
     from dowse.evaluate.pools import Knobs

@@ -18,7 +18,7 @@ import dowse
 from dowse.config import Config
 from dowse.errors import DowseError
 from dowse.ports import Progress, Reporter
-from dowse.serve import wire
+from dowse.serve.wire import result as wire
 
 EVERY_S = 0.1  # at most so often is progress told; chosen
 

@@ -22,7 +22,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from dowse.serve.terminal import (
+from dowse.serve.plain_text import (
     SCORE_DIGITS,
     Line,
     Marker,

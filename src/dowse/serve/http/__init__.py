@@ -1,0 +1,1 @@
+"""HTTP server: JSON, server-sent events and problem documents over Starlette routes."""

@@ -1,0 +1,1 @@
+"""Web page: HTML for each URL; it works without JavaScript."""

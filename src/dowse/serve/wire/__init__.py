@@ -1,0 +1,1 @@
+"""Wire format: results as JSON, requests from JSON, URLs and flags."""
