@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from dowse.cli.main import cli
+from dowse.cli.manage.demo import ACTS, command_line
 from dowse.config import default_models_folder
 from dowse.models import fetch, registry
 from dowse.sample import QUERIES, SampleQuery
-from dowse.serve.cli import cli
-from dowse.serve.cli_demo import ACTS, command_line
 from dowse.serve.wire.result import result_from_json
 
 MODELS = Path(os.environ.get("DOWSE_MODELS") or default_models_folder())

@@ -15,8 +15,8 @@ import pytest
 from click.testing import CliRunner
 
 import dowse
-from dowse.serve.cli import COMMANDS, cli
-from dowse.serve.cli_search import search
+from dowse.cli.find.search import search
+from dowse.cli.main import COMMANDS, cli
 from dowse.serve.help import FLAGS, page
 from dowse.serve.wire import flags as cli_search_flags
 from dowse.types import QueryRequest
@@ -157,7 +157,7 @@ def test_a_bug_is_not_mistaken_for_an_empty_result(empty: Path, monkeypatch: pyt
     def broken(_session: object) -> Path:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("dowse.serve.cli_session.Session.existing_index", broken)
+    monkeypatch.setattr("dowse.cli.session.Session.existing_index", broken)
     code, _, err = _run("status")
     assert code == 70
     assert "ZeroDivisionError" in err

@@ -21,8 +21,8 @@ import pytest
 from click.testing import CliRunner
 
 import dowse
+from dowse.cli.main import cli
 from dowse.models.embed_hash import HashEmbedder
-from dowse.serve.cli import cli
 from dowse.serve.wire import result as wire
 
 ESCAPE = "\x1b"
@@ -106,7 +106,7 @@ def _run(*args: str, stdin: str | bytes | None = None) -> tuple[int, str, str]:
 
 def _popen(*args: str, **options: object) -> subprocess.Popen[bytes]:
     env = os.environ | {"PYTHONPATH": str(Path(dowse.__file__).parents[1])}
-    return subprocess.Popen([sys.executable, "-m", "dowse.serve.cli", *args], env=env, **options)  # type: ignore[call-overload,no-any-return]
+    return subprocess.Popen([sys.executable, "-m", "dowse.cli.main", *args], env=env, **options)  # type: ignore[call-overload,no-any-return]
 
 
 # --- index ------------------------------------------------------------------------------------------

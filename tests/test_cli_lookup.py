@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import dowse
-from dowse.serve.cli import cli
+from dowse.cli.main import cli
 
 SOLVER = '''"""Tours."""
 

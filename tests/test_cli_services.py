@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 import dowse
+from dowse.cli.find.service_map import mermaid, svg
+from dowse.cli.main import cli
 from dowse.sample import truth
-from dowse.serve.cli import cli
-from dowse.serve.service_map import mermaid, svg
 from dowse.types import Service, ServiceEdge
 
 SAMPLE = Path(dowse.__file__).parent / "sample" / "acme"

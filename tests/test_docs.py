@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 import pytest
 
+from dowse.cli.main import COMMANDS, cli
 from dowse.config import SETTINGS, Config, as_texts
-from dowse.serve.cli import COMMANDS, cli
 from dowse.serve.wire.result import OUTCOMES, Exit
 
 ROOT = Path(__file__).parents[1]

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from beir_folders import GARDEN, GRADES, QUESTIONS, write_collection
+from dowse.cli.main import cli
 from dowse.evaluate import feedback
-from dowse.serve.cli import cli
 
 Run = Callable[..., Result]
 

@@ -133,7 +133,7 @@ def test_without_the_extra_it_says_what_to_install(index: Path) -> None:
     script = (
         "import sys, importlib.util as u; real = u.find_spec\n"
         "u.find_spec = lambda name, *rest: None if name == 'uvicorn' else real(name, *rest)\n"
-        "from dowse.serve.cli import main\n"
+        "from dowse.cli.main import main\n"
         f"sys.argv = ['dowse', 'serve', '--index', {str(index)!r}]\nmain()\n"
     )
     done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, text=True)

@@ -835,7 +835,7 @@ def test_a_server_that_waits_has_loaded_neither_arrays_nor_models() -> None:
     """An agent starts it with every session: what `initialize` does not need is loaded by the first call that does."""
     heavy = ("numpy", "onnxruntime", "tokenizers", "dowse.engine", "dowse.query.pipeline")
     script = (
-        f"import sys, dowse.serve.mcp.server, dowse.serve.cli_mcp; print([m for m in {heavy!r} if m in sys.modules])"
+        f"import sys, dowse.serve.mcp.server, dowse.cli.manage.mcp; print([m for m in {heavy!r} if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -844,7 +844,7 @@ def test_a_server_that_waits_has_loaded_neither_arrays_nor_models() -> None:
 def test_without_the_sdk_the_command_says_what_to_install(tmp_path: Path) -> None:
     script = (
         "import sys; sys.modules['mcp_types'] = None; sys.argv = ['dowse', 'mcp']; "
-        "from dowse.serve.cli import main; main()"
+        "from dowse.cli.main import main; main()"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == Exit.USAGE

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from contracts import tiny_encoder
 from contracts.embedder import EmbedderContract
 from contracts.tiny_nomic import BASE, HEAD, HIDDEN, POSITIONS, WIDE, TinyNomic, random_nomic, write_folder
+from dowse.cli.main import cli
 from dowse.errors import BadRequestError, ModelUnavailableError
 from dowse.models import open_embedder
 from dowse.models.embed_onnx import OnnxEmbedder
@@ -23,7 +24,6 @@ from dowse.models.onnx.quantise import per_output, quantised, rotations
 from dowse.models.onnx.recipe import folder_recipe
 from dowse.models.onnx.weights import BLOCK
 from dowse.ports import Embedder
-from dowse.serve.cli import cli
 
 CLS, SEP, UNKNOWN, FIRST_WORD = 2, 3, 1, 4
 ALL_BIASES = frozenset({"qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"})

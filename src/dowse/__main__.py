@@ -15,11 +15,11 @@ def main() -> None:
 
         try:
             print(page(), flush=True)
-        except BrokenPipeError:  # `dowse | head`, as in serve/cli.py
+        except BrokenPipeError:  # `dowse | head`, as in cli/main.py
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(128 + 13)  # SIGPIPE
         return
-    from dowse.serve.cli import main as run
+    from dowse.cli.main import main as run
 
     run()
 

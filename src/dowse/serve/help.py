@@ -5,33 +5,33 @@ Not made by click: importing that takes most of the time of `dowse --help`.
 
 from __future__ import annotations
 
-# name, module and attribute in `dowse.serve`, what it does
+# name, module and attribute in `dowse.cli`, what it does
 COMMANDS = (
-    ("index", "cli_index:index", "Read files and folders into the index."),
-    ("search", "cli_search:search", "Search the index; `dowse QUERY` does the same."),
-    ("explain", "cli_explain:explain", "Say why a chunk, a line or a document is not among the hits."),
-    ("services", "cli_services:services", "Say which services there are and who uses whom."),
-    ("show", "cli_show:show", "Print a chunk, a file or some of its lines."),
-    ("symbols", "cli_lookup:symbols", "Find where a name is defined."),
-    ("outline", "cli_lookup:outline", "Show what stands in a file or folder."),
-    ("related", "cli_lookup:related", "Show what a place or symbol is tied to, and how."),
-    ("status", "cli_status:status", "Say what the index holds and what is stale."),
-    ("doctor", "cli_status:doctor", "Check the installation and the index."),
-    ("serve", "cli_serve:serve", "Answer over HTTP, with a page for people."),
-    ("models", "cli_models:models", "List, fetch and locate embedding models."),
-    ("demo", "cli_demo:demo", "Index a small sample company and search it."),
-    ("config", "cli_config:config", "Show and change settings."),
-    ("completion", "cli_config:completion", "Print the completion script of a shell."),
-    ("mcp", "cli_mcp:mcp", "Serve the index to agents over stdio, as an MCP server."),
-    ("link", "cli_link:link", "Tie chunks to what they speak of."),
-    ("remove", "cli_index:remove", "Remove documents from the index."),
-    ("rebuild", "cli_index:rebuild", "Make the derived parts of the index anew."),
-    ("reembed", "cli_index:reembed", "Make all vectors anew with another model."),
-    ("eval", "cli_eval:evaluate", "Measure how good the answers are."),
-    ("judge", "cli_judge:judge", "Say which hits are right, for `dowse eval --judged`."),
-    ("tune", "cli_tune:tune", "Find out whether other settings would answer better."),
+    ("index", "manage.index:index", "Read files and folders into the index."),
+    ("search", "find.search:search", "Search the index; `dowse QUERY` does the same."),
+    ("explain", "find.explain:explain", "Say why a chunk, a line or a document is not among the hits."),
+    ("services", "find.services:services", "Say which services there are and who uses whom."),
+    ("show", "find.show:show", "Print a chunk, a file or some of its lines."),
+    ("symbols", "find.lookup:symbols", "Find where a name is defined."),
+    ("outline", "find.lookup:outline", "Show what stands in a file or folder."),
+    ("related", "find.lookup:related", "Show what a place or symbol is tied to, and how."),
+    ("status", "manage.status:status", "Say what the index holds and what is stale."),
+    ("doctor", "manage.status:doctor", "Check the installation and the index."),
+    ("serve", "manage.serve:serve", "Answer over HTTP, with a page for people."),
+    ("models", "manage.models:models", "List, fetch and locate embedding models."),
+    ("demo", "manage.demo:demo", "Index a small sample company and search it."),
+    ("config", "manage.config:config", "Show and change settings."),
+    ("completion", "manage.config:completion", "Print the completion script of a shell."),
+    ("mcp", "manage.mcp:mcp", "Serve the index to agents over stdio, as an MCP server."),
+    ("link", "manage.link:link", "Tie chunks to what they speak of."),
+    ("remove", "manage.index:remove", "Remove documents from the index."),
+    ("rebuild", "manage.index:rebuild", "Make the derived parts of the index anew."),
+    ("reembed", "manage.index:reembed", "Make all vectors anew with another model."),
+    ("eval", "evaluate.eval:evaluate", "Measure how good the answers are."),
+    ("judge", "evaluate.judge:judge", "Say which hits are right, for `dowse eval --judged`."),
+    ("tune", "evaluate.tune:tune", "Find out whether other settings would answer better."),
 )
-# The shared flags of `cli_options`, in its order.
+# The shared flags of `options`, in its order.
 FLAGS = (
     ("--version", "Print it."),
     ("--index DIR", "The index folder; else DOWSE_INDEX or the nearest .dowse/."),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dowse.cli.session import Session, shared_options
 from dowse.errors import BadRequestError
-from dowse.serve.cli_session import Session, shared_options
 from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def index(
 
     Only what changed is read again. Without PATH, all that was asked for before is brought up to date.
     """
-    from dowse.serve import terminal_rich
+    from dowse.cli import rich_output as terminal_rich
 
     if watch and (how["rev"] or session.as_json):
         raise BadRequestError(
@@ -68,8 +68,8 @@ def index(
             done = run(None, report)
         code = _finish(session, done, engine.path, _lines(done))
         if watch and not done.interrupted:
+            from dowse.cli.manage.watch import watch as follow
             from dowse.ingest.sources.requests import Asked
-            from dowse.serve.cli_watch import watch as follow
 
             asked = [Asked(path) for path in paths] or engine.asked()
             follow(session, asked, run, lambda report: session.emit(summary(report)))
@@ -139,7 +139,7 @@ def rebuild(session: Session) -> int:
 
     Word indexes and vector files are written again from the database; no file is read and nothing is embedded.
     """
-    from dowse.serve import terminal_rich
+    from dowse.cli import rich_output as terminal_rich
 
     with (
         session.open_writer(create=False) as engine,
@@ -168,7 +168,7 @@ def reembed(session: Session, model: str) -> int:
 
     The old vectors answer until the new ones are complete; interrupted, the same command goes on.
     """
-    from dowse.serve import terminal_rich
+    from dowse.cli import rich_output as terminal_rich
     from dowse.serve.plain_text import plural
 
     session = session.with_config(embedder=model)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dowse.cli.options import BARE_WORD
+from dowse.cli.session import Session, shared_options
 from dowse.errors import BadRequestError, NoIndexError
-from dowse.serve.cli_options import BARE_WORD
-from dowse.serve.cli_session import Session, shared_options
 from dowse.serve.wire import flags as cli_search_flags
 from dowse.serve.wire.result import Exit
 
@@ -140,7 +140,7 @@ class Printer:
                 self.session.emit(bullets(explain_lines(chunk)))
 
     def _pretty(self, result: QueryResult) -> None:
-        from dowse.serve import terminal_rich
+        from dowse.cli import rich_output as terminal_rich
 
         console = terminal_rich.console(self.session.env, refused=self.session.no_colour)
         look = terminal_rich.Look(self._places(), self.output.context_lines, self.output.explain)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from dowse.cli.session import Session, shared_options
 from dowse.config import PROJECT_FILE, SETTINGS, as_texts, project_file, setting, user_file, write_setting
-from dowse.serve.cli_session import Session, shared_options
 from dowse.serve.wire.result import Exit
 
 

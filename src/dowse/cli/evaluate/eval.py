@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dowse.cli.evaluate import eval_inputs as cli_collections
+from dowse.cli.evaluate.eval_inputs import What
+from dowse.cli.session import Session, shared_options
 from dowse.errors import BadRequestError
-from dowse.serve import cli_collections
-from dowse.serve.cli_collections import What
-from dowse.serve.cli_session import Session, shared_options
 from dowse.serve.wire import flag_values as cli_values
 from dowse.serve.wire import flags as cli_search_flags
 from dowse.serve.wire.result import Exit
@@ -86,8 +86,8 @@ def evaluate(session: Session, datasets: tuple[Path, ...], **flags: Any) -> int:
     A folder holds corpus.jsonl, queries.jsonl and qrels/SPLIT.tsv; .gz is fine. Its index is kept in a cache, so
     the second time is quick.
     """
+    from dowse.cli import rich_output as terminal_rich
     from dowse.evaluate.run import Setting
-    from dowse.serve import terminal_rich
     from dowse.types import QueryRequest
 
     what = What(**{field.name: flags.pop(field.name) for field in fields(What)})

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dowse.serve.cli_search import request_of
-from dowse.serve.cli_session import Session, shared_options
+from dowse.cli.find.search import request_of
+from dowse.cli.session import Session, shared_options
 from dowse.serve.wire import flags as cli_search_flags
 from dowse.serve.wire.result import Exit, explain_object
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dowse.cli.session import Session
 from dowse.config import Config, default_models_folder
 from dowse.errors import BadRequestError
-from dowse.serve.cli_session import Session
 
 if TYPE_CHECKING:
     from dowse.evaluate.collection import Collection

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from dowse.errors import NotFoundError
 
 if TYPE_CHECKING:
+    from dowse.cli.session import Session
     from dowse.ingest.sources.requests import Asked
     from dowse.reports import IndexReport
-    from dowse.serve.cli_session import Session
 
 Run = Callable[[frozenset[str] | None], "IndexReport"]  # of what changed; None: of everything
 Tell = Callable[["IndexReport"], None]

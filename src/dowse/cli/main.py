@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 import dowse
+from dowse.cli.options import BARE_WORD, JSON_ASKED, OPTIONS
 from dowse.errors import DowseError
-from dowse.serve.cli_options import BARE_WORD, JSON_ASKED, OPTIONS
 from dowse.serve.help import COMMANDS, page
 
 _FLAGS = frozenset(("--json", "-q", "--quiet", "-v", "--verbose", "--no-color"))
@@ -32,7 +32,7 @@ class LazyGroup(click.Group):
         if place is None:
             return None
         module, attribute = place.split(":")
-        command: click.Command = getattr(import_module(f"dowse.serve.{module}"), attribute)
+        command: click.Command = getattr(import_module(f"dowse.cli.{module}"), attribute)
         return command
 
     def get_help(self, ctx: click.Context) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dowse.serve.cli_session import Session, shared_options
+from dowse.cli.session import Session, shared_options
 from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dowse.cli.session import Session, shared_options
 from dowse.errors import BadRequestError
-from dowse.serve.cli_session import Session, shared_options
 from dowse.serve.plain_text import clean, clean_line, clean_path, plural
 from dowse.serve.wire.result import Exit
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from dowse.cli.session import Session, shared_options
 from dowse.errors import MissingExtraError
-from dowse.serve.cli_session import Session, shared_options
 from dowse.serve.wire.result import Exit
 
 EXTRA = ("fastapi", "jinja2", "uvicorn", "prometheus_client")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dowse.serve import cli_collections
-from dowse.serve.cli_collections import What
-from dowse.serve.cli_session import Session, shared_options
+from dowse.cli.evaluate import eval_inputs as cli_collections
+from dowse.cli.evaluate.eval_inputs import What
+from dowse.cli.session import Session, shared_options
 from dowse.serve.wire import flags as cli_search_flags
 from dowse.serve.wire.result import Exit
 
@@ -37,12 +37,12 @@ def tune(session: Session, datasets: tuple[Path, ...], stages: bool, save: str |
     Settings are chosen on some of the questions and tried on the others. Unless the gain there is beyond chance the
     advice is to keep the default.
     """
+    from dowse.cli import rich_output as terminal_rich
     from dowse.evaluate.pools import Knobs, pools_of
     from dowse.evaluate.profile_file import checked_name
     from dowse.evaluate.tune import advise, constants, grid
     from dowse.evaluate.tune_stages import advise_stages
     from dowse.query.plan.profiles import named
-    from dowse.serve import terminal_rich
 
     if save:
         checked_name(save)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dowse.serve.cli_session import Session, shared_options
+from dowse.cli.session import Session, shared_options
 from dowse.serve.wire.result import Exit
 
 

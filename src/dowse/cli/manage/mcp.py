@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dowse.cli.session import Session, shared_options
 from dowse.errors import MissingExtraError
-from dowse.serve.cli_session import Session, shared_options
 from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:

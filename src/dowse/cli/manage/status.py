@@ -10,10 +10,10 @@ from typing import Literal
 
 import click
 
+from dowse.cli.session import Session, shared_options
 from dowse.config import find_index
 from dowse.errors import DowseError
 from dowse.reports import Check, Status
-from dowse.serve.cli_session import Session, shared_options
 from dowse.serve.wire.result import Exit
 
 LOW_DISK_BYTES = 1024**3  # chosen: a compaction writes the derived parts a second time

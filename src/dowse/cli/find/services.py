@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dowse.cli.session import Session, shared_options
 from dowse.errors import BadRequestError
-from dowse.serve.cli_session import Session, shared_options
 from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def services(
 
 
 def _print(session: Session, graph: ServiceGraph, name: str | None, *, as_map: str) -> None:
-    from dowse.serve import service_map
+    from dowse.cli.find import service_map
     from dowse.serve.plain_text import clean
     from dowse.serve.wire.result import plain
 

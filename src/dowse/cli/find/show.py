@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from dowse.serve.cli_session import Session, shared_options
+from dowse.cli.session import Session, shared_options
 from dowse.serve.wire.result import Exit
 from dowse.types import Chunk
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dowse.serve.cli_session import Session, shared_options
+from dowse.cli.session import Session, shared_options
 from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def list_command(session: Session) -> int:
 @shared_options
 def pull(session: Session, name: str | None, folder: Path | None) -> int:
     """Fetch a model by name or hub id; else the default."""
+    from dowse.cli import rich_output as terminal_rich
     from dowse.models import choose, registry
-    from dowse.serve import terminal_rich
 
     model = name or registry.DEFAULT
     with terminal_rich.progress(wanted=not session.quiet) as report:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dowse.cli.options import OPTIONS, SHARED
 from dowse.config import Config, find_index, new_index
 from dowse.errors import NoIndexError
-from dowse.serve.cli_options import OPTIONS, SHARED
 
 if TYPE_CHECKING:
     from dowse.engine import Engine

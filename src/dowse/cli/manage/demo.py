@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dowse.cli.find.search import Output, Printer, search
+from dowse.cli.manage.index import summary
+from dowse.cli.session import Session, shared_options
 from dowse.config import FLAG, INDEX_FOLDER
-from dowse.serve.cli_index import summary
-from dowse.serve.cli_search import Output, Printer, search
-from dowse.serve.cli_session import Session, shared_options
 from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _copy_sample(folder: Path) -> Path:
 
 
 def _index(session: Session, engine: Engine, files: Path) -> IndexReport:
-    from dowse.serve import terminal_rich
+    from dowse.cli import rich_output as terminal_rich
 
     if not session.as_json:
         session.emit("$ dowse index .")

@@ -1,0 +1,1 @@
+"""The command line: arguments enter; text, JSON and an exit code leave."""

@@ -1,0 +1,1 @@
+"""Commands that find things: search, explain, show, symbols, outline, related, services."""
