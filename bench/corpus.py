@@ -25,7 +25,7 @@ from dowse.identity import bytes_hash, chunk_id, document_id, embedded_text, tex
 from dowse.ingest.readers.registry import find_readers
 from dowse.ingest.sources.kinds import classify
 from dowse.ports import Reader, SourceFile
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, CorpusType, Document
 
 LAYOUT = 1  # goes up when the same number of chunks would be others

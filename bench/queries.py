@@ -18,7 +18,7 @@ from bench import cache, corpus
 from dowse.config import Config
 from dowse.models import open_embedder
 from dowse.models.registry import DEFAULT
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 
 EACH = 50
 SEED = 20261115

@@ -31,7 +31,7 @@ from dowse.query.stages.rerank_heuristic import HeuristicReranker
 from dowse.query.stages.state import Traced
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.kernels.numpy_kernel import open_kernel
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import QueryRequest, Role
 
 STORE_STAGES = ("dense", "bm25_code", "bm25_nlp", "hydrate")

@@ -9,7 +9,7 @@ from dowse.models.embed_hash import HashEmbedder
 from dowse.ports import Embedder
 from dowse.query.pipeline import Prepared, prepared
 from dowse.store.memory import MemoryReader, MemoryStore
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Document, QueryRequest
 from factories import document
 

@@ -12,7 +12,7 @@ import numpy as np
 from dowse.identity import chunk_id, embedded_text
 from dowse.ports import Candidate, Matrix
 from dowse.store.memory import MemoryStore
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, Document, Edge, Role, Service, ServiceEdge
 from factories import PLAIN, of_chunks
 

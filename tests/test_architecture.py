@@ -18,11 +18,11 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "acme" not in path.pa
 # A module may import from its own row and from the rows above it; peers on one row do not know each other.
 ROWS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("filters", "types", "reports", "tables"),
+    ("filters", "types", "reports", "fusion_kernel"),
     ("identity", "ports"),
-    ("names", "text", "config", "tracing"),
+    ("link_names", "tokenizer", "config", "tracing"),
     ("ingest", "models", "store", "query", "sample"),
-    ("collaborators", "standing"),
+    ("lookup", "wiring"),
     ("engine",),
     ("adapters",),
     ("evaluate",),
@@ -30,7 +30,19 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("cli",),
     ("__main__",),
 )
-CORE = {"errors", "filters", "reports", "tables", "types", "identity", "ports", "names", "text", "config", "tracing"}
+CORE = {
+    "errors",
+    "filters",
+    "reports",
+    "fusion_kernel",
+    "types",
+    "identity",
+    "ports",
+    "link_names",
+    "tokenizer",
+    "config",
+    "tracing",
+}
 VENDORS = {
     "cli": {"anyio", "click", "rich"},
     "adapters": {"langchain_core", "llama_index"},
@@ -43,8 +55,8 @@ VENDORS = {
         *("anyio", "click", "fastapi", "jinja2", "markupsafe", "mcp", "mcp_types", "msgspec", "prometheus_client"),
         *("rich", "starlette", "uvicorn", "uvloop"),
     },
-    "tables": {"numpy"},
-    "text": {"Stemmer"},
+    "fusion_kernel": {"numpy"},
+    "tokenizer": {"Stemmer"},
     "ports": {"numpy"},
     "tracing": {"opentelemetry"},
 }

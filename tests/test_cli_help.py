@@ -16,8 +16,8 @@ from click.testing import CliRunner
 
 import dowse
 from dowse.cli.find.search import search
+from dowse.cli.help import FLAGS, page
 from dowse.cli.main import COMMANDS, cli
-from dowse.serve.help import FLAGS, page
 from dowse.serve.wire import flags as cli_search_flags
 from dowse.types import QueryRequest
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dowse.serve import plain_text as terminal
 from dowse.serve.plain_text import Marker, Places
 from dowse.serve.wire.flag_values import legs, pairs, parse_moment, weights
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import LEGS, Score, ScoredChunk
 
 CHUNK = ScoredChunk(

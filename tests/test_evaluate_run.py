@@ -19,8 +19,8 @@ from dowse.evaluate.datasets import Text, load
 from dowse.evaluate.failures import worst
 from dowse.evaluate.metrics import METRICS, scored
 from dowse.evaluate.report import page
+from dowse.evaluate.report_tables import ablation_cells, failure_lines, failure_object, runs_csv, runs_object
 from dowse.evaluate.run import DEFAULT, Asker, Setting, graded_run, mean_metrics
-from dowse.evaluate.tables import ablation_cells, failure_lines, failure_object, runs_csv, runs_object
 from dowse.identity import embedded_text, searchable_text, text_hash
 from dowse.ingest.chunking.pack import PROSE, windows
 from dowse.models.embed_hash import HashEmbedder

@@ -21,7 +21,7 @@ import dowse
 from dowse.engine import Engine
 from dowse.query.pipeline import answer
 from dowse.store.embedded import EmbeddedStore
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Document, QueryRequest, QueryResult
 from factories import document, vectors
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
+from dowse.lookup.lines import MOST_LINES, lines_of
 from dowse.serve.backend import Access
 from dowse.serve.http.options import ServerOptions, checked, is_loopback, token_from
-from dowse.serve.lines import MOST_LINES, lines_of
 from dowse.serve.privacy import Privacy
 from dowse.types import Chunk, Source
 from serving import Client, indexed, serving

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dowse.errors import BadRequestError, NotFoundError
-from dowse.ingest.locate import source_status, staleness
 from dowse.ingest.pipeline import IndexOptions, index
 from dowse.ingest.sources import git
 from dowse.ingest.sources.requests import Asked
+from dowse.lookup.locate import source_status, staleness
 from dowse.reports import IndexReport
 from dowse.store.memory import MemoryStore
 from dowse.types import Chunk

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dowse.names import names_of
+from dowse.link_names import names_of
 from dowse.types import Chunk, Defined
 from factories import PLAIN, of_chunks
 

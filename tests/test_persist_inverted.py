@@ -16,7 +16,7 @@ from dowse.store.segments import inverted
 from dowse.store.segments.arrays import PartReader, PartWriter
 from dowse.store.segments.forward import ForwardReader, ForwardWriter, hash_term
 from dowse.store.segments.inverted import InvertedReader, InvertedWriter
-from dowse.text import Terms, Tokenizer
+from dowse.tokenizer import Terms, Tokenizer
 
 WORDS = ("alpha", "beta", "gamma", "delta")
 

@@ -24,7 +24,7 @@ from dowse.store.embedded import EmbeddedStore
 from dowse.store.memory import MemoryStore
 from dowse.store.segments import inverted
 from dowse.store.verify import verify
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, Document, Edge, Leg
 from factories import PLAIN, ids, of_chunks, vector, vectors
 

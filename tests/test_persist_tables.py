@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dowse.fusion_kernel import Sums, Table, Tables
 from dowse.ports import Found
 from dowse.query.stages.fusion import ZScore, _compiled_sums, _each_once, _sums, _union
 from dowse.query.stages.neighbour_smoothing import moved
 from dowse.query.stages.state import Column, Fused
-from dowse.tables import Sums, Table, Tables
 from dowse.types import LEGS
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")

@@ -19,7 +19,7 @@ from dowse.query.assemble import NO_LLM, Parts, Step
 from dowse.query.pipeline import Prepared, answer, finished, prepared
 from dowse.query.stages.state import Slate
 from dowse.store.memory import MemoryStore
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Degradation, QueryRequest, QueryResult, Role
 
 QUESTION = "how to retry payments with RetryCharge when the service is down"

@@ -11,7 +11,7 @@ from dowse.filters import by_repo
 from dowse.ports import StoreReader
 from dowse.query.pipeline import answer
 from dowse.store.memory import MemoryStore
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import QueryRequest, QueryResult
 from factories import PLAIN, of_chunks
 

@@ -15,7 +15,7 @@ from dowse.identity import id_number, searchable_text
 from dowse.ports import Store
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.memory import MemoryStore
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Leg
 from factories import document
 

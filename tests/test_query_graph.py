@@ -21,7 +21,7 @@ from dowse.query.stages.leg_weights import Alpha
 from dowse.query.stages.state import Hit, Query, Ranking, Slate
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.memory import MemoryStore
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import ChunkId, Edge
 from factories import PLAIN, ids, of_chunks, vectors
 

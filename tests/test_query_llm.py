@@ -10,7 +10,7 @@ import pytest
 from dowse.models.llm import HttpLLM
 from dowse.query.pipeline import Parts, answer
 from dowse.store.memory import MemoryStore
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import QueryRequest, QueryResult
 from factories import document
 from playing_llm import (

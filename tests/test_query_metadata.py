@@ -16,7 +16,7 @@ from dowse.query.stages.metadata_answers import MOST_NAMED, AnswerMetadata, Cite
 from dowse.query.stages.state import Hit, Query, Slate
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.memory import MemoryStore
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, Document, QueryRequest, QueryResult
 from factories import document
 

@@ -25,7 +25,7 @@ from dowse.query.pipeline import Deadline, answer, build, run, walk
 from dowse.query.plan.profiles import named
 from dowse.query.stages.state import Query, Slate
 from dowse.store.memory import MemoryStore
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import (
     LEGS,
     Chunk,

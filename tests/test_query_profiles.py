@@ -19,7 +19,7 @@ from dowse.query.stages.graph import GraphOptions
 from dowse.query.stages.leg_weights import Alpha
 from dowse.query.user_profiles import READS, with_own
 from dowse.store.memory import MemoryStore
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import QueryRequest, QueryResult, QueryType, ScoredChunk
 
 EMBEDDER = TrigramEmbedder()

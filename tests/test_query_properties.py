@@ -19,7 +19,7 @@ from dowse.query.cache import Caches
 from dowse.query.pipeline import answer
 from dowse.query.plan.profiles import PROFILES
 from dowse.store.memory import MemoryStore
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import LEGS, QueryRequest, QueryResult
 
 EMBEDDER, TOKENIZER = TrigramEmbedder(), Tokenizer()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from asking import desk
 from dowse.errors import BadRequestError
 from dowse.filters import by_language
-from dowse.query.references import References, references
+from dowse.lookup.references import References, references
 from dowse.types import Document
 from factories import PLAIN, document, of_chunks
 

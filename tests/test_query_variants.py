@@ -19,7 +19,7 @@ from dowse.query.stages.hydrate import Hydrate
 from dowse.query.stages.legs import Dense, Prepare, Words
 from dowse.query.stages.state import Fused, Query, Slate, Variant
 from dowse.store.memory import MemoryStore
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 
 QUESTION, OTHER = "retries of payments", "charging a card again"
 

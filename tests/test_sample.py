@@ -15,7 +15,7 @@ import pytest
 
 from dowse.filters import from_request
 from dowse.sample import QUERIES, SampleQuery, root, truth
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import QueryRequest
 
 ROOT = root()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dowse.text import LONGEST_WHOLE, LONGEST_WORD, STOP_MARK, STOP_WORDS, Tokenizer
+from dowse.tokenizer import LONGEST_WHOLE, LONGEST_WORD, STOP_MARK, STOP_WORDS, Tokenizer
 
 
 def code(text: str) -> str:

@@ -25,7 +25,7 @@ from dowse.query.pipeline import answer, prepared
 from dowse.query.stream import stream
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.kernels.numpy_kernel import open_kernel
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, Document, Leg, QueryRequest, Role
 
 IMPORT_CPU_S = time.process_time()  # this process has done nothing else yet

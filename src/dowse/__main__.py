@@ -11,7 +11,7 @@ def main() -> None:
     # CPU at every start, for products that are too small to be shared out.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if sys.argv[1:] in ([], ["-h"], ["--help"]):
-        from dowse.serve.help import page
+        from dowse.cli.help import page
 
         try:
             print(page(), flush=True)

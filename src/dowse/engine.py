@@ -10,11 +10,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from dowse.collaborators import Collaborators
 from dowse.config import Config
 from dowse.errors import ModelUnavailableError, NotFoundError
 from dowse.tracing import tracing
 from dowse.types import Chunk, DocumentInfo, QueryRequest, QueryResult, ScoredChunk, Source
+from dowse.wiring import Collaborators
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from dowse.ingest.links.linker import LinkReport
     from dowse.ingest.pipeline import IndexOptions
     from dowse.ingest.sources.requests import Asked
+    from dowse.lookup.outline import Outline
+    from dowse.lookup.references import References
+    from dowse.lookup.related import Related
+    from dowse.lookup.symbols import Symbol
     from dowse.ports import Embedder, Reporter, StoreReader
     from dowse.query.context import Context
     from dowse.query.explain.explanation import WhyNot
     from dowse.query.facets import Survey
-    from dowse.query.outline import Outline
     from dowse.query.pipeline import Prepared
-    from dowse.query.references import References
-    from dowse.query.related import Related
     from dowse.query.stages.services import ServiceGraph
     from dowse.query.stream import Event
-    from dowse.query.symbols import Symbol
     from dowse.reports import Check, IndexReport, Status
     from dowse.store.snapshot import Snapshot
     from dowse.store.writer import EmbeddedWriter
@@ -79,7 +79,7 @@ class Engine:
     ) -> None:
         from dowse.store.embedded import EmbeddedStore
         from dowse.store.kernels.numpy_kernel import open_kernel
-        from dowse.text import Tokenizer
+        from dowse.tokenizer import Tokenizer
 
         self.path = path
         self.config = config or Config()
@@ -170,7 +170,7 @@ class Engine:
     def references(self, name: str, where: Filter = ()) -> References:
         """The lines that hold a name as a whole word, by path and line."""
         from dowse.filters import check
-        from dowse.query.references import references
+        from dowse.lookup.references import references
 
         return references(name, self._store.reader(), self._tokenizer, check(where))
 
@@ -268,8 +268,8 @@ class Engine:
 
     def remove(self, targets: Sequence[str]) -> int:
         """Take documents out: by path, folder, `source/path` glob or document id. The files stay where they are."""
-        from dowse.ingest.locate import documents_matching
         from dowse.ingest.services.graph import link_services
+        from dowse.lookup.locate import documents_matching
 
         found = {info.id for target in targets for info in documents_matching(self._store, target)}
         if not found:
@@ -292,7 +292,7 @@ class Engine:
 
     def status(self) -> Status:
         """What the index holds, and what of it is behind its sources."""
-        from dowse.standing import status
+        from dowse.lookup.status import status
 
         return status(self._store)
 
@@ -304,26 +304,26 @@ class Engine:
 
     def show(self, target: str) -> tuple[Chunk, ...]:
         """The chunks behind an id, a FILE, FILE:10 or FILE:10-40."""
-        from dowse.ingest.locate import chunks_at
+        from dowse.lookup.locate import chunks_at
 
         return chunks_at(self._store, target)
 
     def symbols(self, name: str, *, kind: str | None = None, limit: int = 20) -> tuple[Symbol, ...]:
         """Where a name is defined: exact matches first, then by case, by start, by its words."""
-        from dowse.query.symbols import symbols
+        from dowse.lookup.symbols import symbols
 
         return symbols(name, self._store.reader(), self._tokenizer, kind=kind, limit=limit)
 
     def documents(self, target: str) -> list[DocumentInfo]:
         """What is indexed at a file, folder, `source/path`, glob or document id; none is an empty list."""
-        from dowse.ingest.locate import documents_matching
+        from dowse.lookup.locate import documents_matching
 
         return documents_matching(self._store, target)
 
     def outline(self, target: str, *, depth: int | None = None) -> tuple[Outline, ...]:
         """What stands in a file, or in every file of a folder or glob, in order."""
-        from dowse.ingest.locate import documents_matching
-        from dowse.query.outline import outline
+        from dowse.lookup.locate import documents_matching
+        from dowse.lookup.outline import outline
 
         found = documents_matching(self._store, target)
         if not found:
@@ -333,7 +333,7 @@ class Engine:
 
     def related(self, target: str, *, relations: Collection[str] = (), limit: int = 50) -> Related:
         """What edges tie a chunk's id, FILE, FILE:10 or SYMBOL to, in words."""
-        from dowse.query.related import related
+        from dowse.lookup.related import related
 
         return related(self._meant(target), self._store.reader(), relations=relations, limit=limit)
 
@@ -364,7 +364,7 @@ class Engine:
 
     def stale(self, document_ids: Collection[str]) -> dict[str, bool]:
         """By document, whether its file changed or went since it was indexed."""
-        from dowse.ingest.locate import staleness
+        from dowse.lookup.locate import staleness
 
         return staleness(self._store, self._store.reader(), document_ids)
 
@@ -386,7 +386,7 @@ class Engine:
         return prepared(request, reader, embedder, self._tokenizer, dense_note=note, parts=parts, **how)
 
     def _with_staleness(self, result: QueryResult, reader: StoreReader) -> QueryResult:
-        from dowse.ingest.locate import staleness
+        from dowse.lookup.locate import staleness
         from dowse.query.result import changed
 
         stale = staleness(self._store, reader, {chunk.document_id for chunk in result.chunks})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dowse.filters import Filter
-from dowse.tables import Tables
+from dowse.fusion_kernel import Tables
 from dowse.types import (
     Chunk,
     ChunkId,

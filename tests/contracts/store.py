@@ -37,7 +37,7 @@ from dowse.filters import (
 )  # fmt: skip
 from dowse.identity import number_id
 from dowse.ports import Ids, Store, StoreReader, StoreWriter
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Document, Edge, Leg, Source
 from factories import PLAIN, document, ids, of_chunks, vector, vectors
 

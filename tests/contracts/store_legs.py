@@ -14,7 +14,7 @@ from dowse.errors import BadRequestError, ModelMismatchError
 from dowse.filters import Eq, Filter, Ne
 from dowse.identity import number_id, text_hash
 from dowse.ports import Bm25, Matrix, Store, StoreWriter
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, Document, Leg
 from factories import PLAIN, document, ids, vector, vectors
 

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 import dowse
+from dowse.cli.help import COMMANDS, page
 from dowse.cli.options import BARE_WORD, JSON_ASKED, OPTIONS
 from dowse.errors import DowseError
-from dowse.serve.help import COMMANDS, page
 
 _FLAGS = frozenset(("--json", "-q", "--quiet", "-v", "--verbose", "--no-color"))
 _ASIDE = frozenset(("-h", "--help", "--version"))

@@ -33,7 +33,7 @@ from dowse.serve.plain_text import (
     forced,
     wants_colour,
 )
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from dowse import ports

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from typing import Any
 
 from dowse.evaluate.pools import Knobs
+from dowse.evaluate.report_tables import interval_object, told_interval
 from dowse.evaluate.run import Setting
-from dowse.evaluate.tables import interval_object, told_interval
 from dowse.evaluate.tune import Advice, Choice
 
 Told = Callable[[Choice], str]

@@ -13,7 +13,7 @@ from pathlib import Path
 from dowse.errors import BadRequestError, ModelMismatchError, NotFoundError
 from dowse.evaluate.collection import Collection, Label
 from dowse.evaluate.datasets import Dataset, Grades, Question, grade_of, judged, lines_of
-from dowse.ingest.locate import chunks_at
+from dowse.lookup.locate import chunks_at
 from dowse.models.in_use import SPEC
 from dowse.ports import Embedder
 from dowse.store.embedded import EmbeddedStore

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from importlib.resources import files
 
-from dowse.evaluate import charts, tables
+from dowse.evaluate import report_charts as charts
+from dowse.evaluate import report_tables as tables
 from dowse.evaluate.ablate import Row
 from dowse.evaluate.bootstrap import interval
 from dowse.evaluate.failures import Failure

@@ -20,7 +20,7 @@ from dowse.ports import Embedder, Matrix, Progress, Reporter
 from dowse.query.assemble import Parts
 from dowse.query.pipeline import Prepared, finished, prepared
 from dowse.query.plan.profiles import Profile, named
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, ChunkId, Degradation, QueryRequest, QueryResult, Role, ScoredChunk
 
 CHUNKS_PER_DOCUMENT = 3  # asked for, for each document wanted, where one can have several; chosen

@@ -9,7 +9,7 @@ from zlib import crc32
 
 from dowse.errors import BadRequestError
 from dowse.models.checks import unit_rows
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Role
 
 if TYPE_CHECKING:

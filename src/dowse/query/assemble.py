@@ -25,7 +25,7 @@ from dowse.query.stages.parents import AttachParents, ReplaceByParent
 from dowse.query.stages.rerank import Rerank
 from dowse.query.stages.rerank_heuristic import HeuristicReranker
 from dowse.query.stages.state import Query, Stage
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Degradation, DocumentInfo
 
 NO_CROSS_ENCODER = "no cross-encoder is configured; set DOWSE_RERANKER to a hub id or folder"

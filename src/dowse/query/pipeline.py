@@ -30,7 +30,7 @@ from dowse.query.stages.legs import Dense, Prepare, Words
 from dowse.query.stages.metadata_answers import AnswerMetadata, CiteEvidence
 from dowse.query.stages.services import AddServices
 from dowse.query.stages.state import Query, Ranking, Slate, Stage, StageTrace, Traced, Variant
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Degradation, QueryRequest, QueryResult, QueryType
 
 _NO_PARTS = Parts()

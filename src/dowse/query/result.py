@@ -17,7 +17,7 @@ from dowse.ports import StoreReader, StoreStats
 from dowse.query.explain.why import Historian, Matched
 from dowse.query.stages.confidence import Confidence
 from dowse.query.stages.state import Hit, Slate, Traced
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, QueryMetadata, QueryRequest, QueryResult, Score, ScoredChunk
 
 # A leg's count goes by its own name; these stages' by what they made.

@@ -17,7 +17,7 @@ from dowse.query.pipeline import answer
 from dowse.query.plan.classify import classify, plan
 from dowse.query.plan.profiles import POOL_FACTOR, Profile, named
 from dowse.query.stages.graph import GraphOptions
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import QueryRequest, QueryResult, QueryType, ScoredChunk
 
 KEYWORD_WEIGHT = 0.3  # S4-08

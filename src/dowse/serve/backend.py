@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Self
 from dowse.errors import BadRequestError, DowseError, NotAllowedError, NotFoundError
 from dowse.identity import document_id, text_hash
 from dowse.ingest.sources.requests import is_inside
+from dowse.lookup.lines import lines_of
 from dowse.serve.jobs import Job, Jobs, Work
-from dowse.serve.lines import lines_of
 from dowse.serve.paging import FIRST, Rankings
 from dowse.serve.privacy import Privacy
 from dowse.serve.wire import result as wire

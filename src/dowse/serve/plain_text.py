@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dowse.text import Tokenizer
+    from dowse.tokenizer import Tokenizer
     from dowse.types import Chunk, ScoredChunk
 
 TAB_COLUMNS = 4

@@ -13,13 +13,13 @@ import numpy as np
 from dowse.errors import ModelMismatchError
 from dowse.filters import Filter, check, matches
 from dowse.identity import embedded_text, id_number, number_id, searchable_text
-from dowse.names import names_of
+from dowse.link_names import names_of
 from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, Pending, Slots, StoreStats, Values, Vector
 from dowse.store.kernels.bm25 import attainable, length_norm, query_weights, term_score
 from dowse.store.segments.vectors import check_vector, check_vectors
 from dowse.store.sql.links import STRUCTURAL, edge_order, folded, name_order
 from dowse.store.sql.services import checked
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import (
     Chunk,
     ChunkId,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dowse.errors import CorruptIndexError
 from dowse.filters import Filter, check
+from dowse.fusion_kernel import Tables
 from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, StoreStats, Values, Vector
 from dowse.store.kernels.bm25 import inverse_frequency
 from dowse.store.kernels.numpy_kernel import NUMPY, Best, Kernel, Norm, joined
@@ -28,7 +29,6 @@ from dowse.store.sql import links, services
 from dowse.store.sql.codec import batches, signed, unsigned
 from dowse.store.sql.database import Database
 from dowse.store.sql.vector_cache import Model
-from dowse.tables import Tables
 from dowse.types import Chunk, ChunkId, DocumentInfo, Edge, Leg, Name, Service, ServiceEdge
 
 _FORWARD_ROWS = 2000  # so few passing chunks are scored one and all, cheaper than going through all entries; chosen

@@ -18,7 +18,7 @@ from dowse.store.snapshot import Snapshot
 from dowse.store.sql.database import Database
 from dowse.store.sql.recent_rows import Row
 from dowse.store.sql.vector_cache import Embeddings
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 
 _REBUILD = "dowse rebuild"
 _BATCH = 1000

@@ -170,7 +170,7 @@ def _write(file: Path, text: str) -> None:
 
 
 def _print(session: Session, wanted: Wanted, found: Found) -> None:
-    from dowse.evaluate import tables
+    from dowse.evaluate import report_tables as tables
 
     for run in found.runs:
         for lost in run.degraded:
@@ -190,7 +190,7 @@ def _print(session: Session, wanted: Wanted, found: Found) -> None:
 
 
 def _print_tables(session: Session, wanted: Wanted, found: Found) -> None:
-    from dowse.evaluate import tables
+    from dowse.evaluate import report_tables as tables
     from dowse.serve.plain_text import clean_line, table
 
     for line in table(tables.runs_cells(found.runs), right=range(2, 10)):

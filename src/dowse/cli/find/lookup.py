@@ -11,9 +11,9 @@ from dowse.cli.session import Session, shared_options
 from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
-    from dowse.query.outline import Outline
-    from dowse.query.related import Related
-    from dowse.query.symbols import Symbol
+    from dowse.lookup.outline import Outline
+    from dowse.lookup.related import Related
+    from dowse.lookup.symbols import Symbol
     from dowse.types import Chunk
 
 _FILES_SHOWN = 40  # of a folder; chosen: a screen

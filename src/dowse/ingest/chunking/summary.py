@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from math import log1p, sqrt
 
-from dowse.text import STOP_WORDS
+from dowse.tokenizer import STOP_WORDS
 
 MOST_SENTENCES = 24  # chosen: a summary of 500 characters is not made better by more
 FEWEST_WORDS = 4  # chosen: a shorter line is a label

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from dowse.names import SEPARATORS
+from dowse.link_names import SEPARATORS
 from dowse.types import Chunk, ChunkId
 
 ImportKey = tuple[str, str, str]  # folder, module, symbol; "" where not said

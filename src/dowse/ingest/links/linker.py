@@ -17,9 +17,9 @@ from dowse.identity import number_id
 from dowse.ingest.links.cards import Card, card_of, import_keys
 from dowse.ingest.links.references import SERVICE_WEIGHT, WEIGHTS, Reference, Speech, common, import_paths
 from dowse.ingest.links.resolve import Around, Targets
-from dowse.names import MODULE, SEPARATORS, SYMBOL, THREAD
+from dowse.link_names import MODULE, SEPARATORS, SYMBOL, THREAD
 from dowse.ports import Progress, Reporter, Store, StoreReader, StoreWriter
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, ChunkId, Document, Edge
 
 MAKER = "link"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 from urllib.parse import unquote
 
-from dowse.names import CODE, CODE_PATTERN, FILE, MODULE, SERVICE, SYMBOL, THREAD, name_parts, thread_name
+from dowse.link_names import CODE, CODE_PATTERN, FILE, MODULE, SERVICE, SYMBOL, THREAD, name_parts, thread_name
 from dowse.types import Chunk
 
 MOST_REFERENCES = 64  # a chunk; chosen: a table of everything ties everything to everything

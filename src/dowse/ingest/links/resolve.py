@@ -10,7 +10,7 @@ from dowse.filters import Eq, Filter, by_path
 from dowse.identity import number_id
 from dowse.ingest.links.cards import Card, ImportKey, agreement, card_of, nearest, nearest_folder, only
 from dowse.ingest.links.references import Reference, common, joined_path
-from dowse.names import CODE, FILE, MODULE, SERVICE, SYMBOL, THREAD
+from dowse.link_names import CODE, FILE, MODULE, SERVICE, SYMBOL, THREAD
 from dowse.ports import StoreReader
 from dowse.types import ChunkId, Service
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dowse.query.plan.mentions import Mention, find_mentions, without
 from dowse.query.plan.metadata_questions import metadata_question
-from dowse.text import STOP_WORDS
+from dowse.tokenizer import STOP_WORDS
 from dowse.types import QueryType
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, DocumentInfo
 
 _AUTHOR_KEYS = ("authors", "author", "by", "creator")

@@ -9,11 +9,11 @@ import numpy as np
 
 from dowse.filters import In
 from dowse.identity import id_number, number_id
-from dowse.names import SYMBOL
+from dowse.link_names import SYMBOL
 from dowse.ports import StoreReader
 from dowse.query.stages.rerank_heuristic import folded, is_named
 from dowse.query.stages.state import Fused, Hit, Slate
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, ChunkId, Score
 
 MOST = 10  # chunks of one name that are looked up; chosen: a page of hits

@@ -16,11 +16,11 @@ import msgspec
 import numpy as np
 
 from dowse.errors import BadRequestError, NoRecallError
+from dowse.fusion_kernel import Sums, Tables
 from dowse.ports import Found, Ids, Slots, StoreReader, Values
 from dowse.query.stages.leg_weights import Weights
 from dowse.query.stages.sort import order, order_of_ascending, ranked
 from dowse.query.stages.state import Column, Fused, Ranking, Ranks, Slate
-from dowse.tables import Sums, Tables
 from dowse.types import LEGS
 
 if TYPE_CHECKING:

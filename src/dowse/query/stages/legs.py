@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from dowse.filters import Filter
 from dowse.ports import Embedder, Found, StoreReader
 from dowse.query.stages.state import Ranking, Slate, TermsByLeg
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Leg
 
 

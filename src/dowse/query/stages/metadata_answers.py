@@ -23,7 +23,7 @@ from dowse.query.stages.catalogue import (
     title_of,
 )
 from dowse.query.stages.state import Hit, Slate
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, Degradation, DocumentInfo, Score
 
 MOST_NAMED = 3  # chosen: a subject that names more documents names none

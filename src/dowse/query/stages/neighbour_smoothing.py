@@ -15,11 +15,11 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from dowse.fusion_kernel import Table, Tables
 from dowse.ports import Ids, Mask, Matrix, Slots, Values
 from dowse.query.stages.fusion import FLAT, ZScore
 from dowse.query.stages.sort import Order, order
 from dowse.query.stages.state import Column, Fused, Slate
-from dowse.tables import Table, Tables
 
 NEAREST = 5  # chunks that count as a chunk's company; measured: 3 and 10 differ by less than .002 (decision 0011)
 FIRST = 50  # chunks of the fused list that are looked at; measured: 30 loses .002, 100 gains nothing (decision 0011)

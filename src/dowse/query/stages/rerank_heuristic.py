@@ -17,11 +17,11 @@ import msgspec
 from dowse.ports import Candidate
 from dowse.query.plan.mentions import find_mentions
 from dowse.query.stages.rerank import Judgement, reranked
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk
 
 SHORTEST_TERM = 3  # characters; S2-09
-MORE_STOP_WORDS = frozenset({"could", "may", "might", "shall", "would"})  # in S2's list (R-27), not in dowse.text's
+MORE_STOP_WORDS = frozenset({"could", "may", "might", "shall", "would"})  # in S2's list (R-27), not in the tokenizer's
 STUB_CHARACTERS = 50  # S2-06
 MANY_CONNECTIONS = 5  # S2-07
 _RUN = re.compile(r"[\w$]+")

@@ -17,7 +17,7 @@ from dowse.serve.mcp.text import item_text, shortened, told, told_line, told_pat
 from dowse.serve.mcp.token_paging import Paging
 from dowse.serve.plain_text import Line, Marker
 from dowse.serve.wire.result import Object, encode
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, QueryRequest
 
 SNIPPET_LINES = 2  # on each side of a chunk's best line; lab/ecosystem.md section 3 wants at most 6 in all

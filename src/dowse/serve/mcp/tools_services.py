@@ -8,7 +8,7 @@ from time import monotonic, sleep
 
 from dowse.errors import NotFoundError, UnavailableError
 from dowse.filters import by_path
-from dowse.query.references import MOST_CHUNKS, Reference
+from dowse.lookup.references import MOST_CHUNKS, Reference
 from dowse.serve.backend import Backend
 from dowse.serve.jobs import OVER
 from dowse.serve.mcp import answers

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dowse.errors import NotFoundError
-from dowse.query import outline as outlines
-from dowse.query.related import Neighbour
-from dowse.query.symbols import Symbol
+from dowse.lookup import outline as outlines
+from dowse.lookup.related import Neighbour
+from dowse.lookup.symbols import Symbol
 from dowse.serve.backend import Backend
 from dowse.serve.mcp import answers
 from dowse.serve.mcp import arguments as takes

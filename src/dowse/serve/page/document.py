@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dowse.errors import NotFoundError
-from dowse.serve.lines import MOST_LINES
+from dowse.lookup.lines import MOST_LINES
 from dowse.serve.page.address import address, document_address, path_part
 from dowse.serve.page.hits import KINDS, Editor
 from dowse.serve.page.lines import Reader, ShownLine

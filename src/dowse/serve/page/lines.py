@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dowse.serve.plain_text import Marker, clean
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 
 SNIPPET_LINES = 6  # chosen: ten hits fit on two screens
 LONGEST_LINE_CHARS = 600  # of a line that is shown; chosen: minified code has megabytes in one

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from dowse.serve.wire.result import Object, chunk_object, plain
 
 if TYPE_CHECKING:
-    from dowse.query.outline import Outline
-    from dowse.query.related import Related
-    from dowse.query.symbols import Symbol
+    from dowse.lookup.outline import Outline
+    from dowse.lookup.related import Related
+    from dowse.lookup.symbols import Symbol
 
 
 def symbol_object(symbol: Symbol) -> Object:

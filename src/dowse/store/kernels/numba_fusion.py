@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dowse.fusion_kernel import How, Ids, Places, Sums, Table, Values
 from dowse.store.kernels.numba_core import compiled
-from dowse.tables import How, Ids, Places, Sums, Table, Values
 
 _BESIDE, _LONGEST = 8, 128  # how numpy adds: so many sums beside each other, over at most so many values
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import BadRequestError
-from dowse.tables import Tables
+from dowse.fusion_kernel import Tables
 
 CHOICES = ("auto", "numpy", "fast")
 Rows = NDArray[np.int64]

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from dowse.store.kernels.numpy_kernel import ChunkTerms, Kernel, Norm, Run, Wanted, entries
 from dowse.store.segments.arrays import PartReader, PartWriter
-from dowse.text import LONGEST_KEPT, MEMORY_LIMIT, RunTerms, Terms, Tokenizer
+from dowse.tokenizer import LONGEST_KEPT, MEMORY_LIMIT, RunTerms, Terms, Tokenizer
 from dowse.types import Leg
 
 WORD_LEGS: tuple[Leg, ...] = ("bm25_code", "bm25_nlp")

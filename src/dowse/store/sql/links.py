@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from dowse.names import bearers
+from dowse.link_names import bearers
 from dowse.store.sql.codec import batches, id_row, marks, row_id
 from dowse.types import ChunkId, Document, Edge, Name
 

@@ -8,9 +8,9 @@ from typing import Literal
 
 from dowse.errors import BadRequestError
 from dowse.identity import number_id
-from dowse.names import SYMBOL, symbol_names
+from dowse.link_names import SYMBOL, symbol_names
 from dowse.ports import StoreReader
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, ChunkId
 
 Match = Literal["exact", "case", "start", "part"]

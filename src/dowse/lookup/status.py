@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dowse.ingest.locate import source_status
+from dowse.lookup.locate import source_status
 from dowse.reports import Status
 from dowse.store.sql.schema import SCHEMA_VERSION
 

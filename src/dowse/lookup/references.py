@@ -13,7 +13,7 @@ from dowse.errors import BadRequestError
 from dowse.filters import Filter
 from dowse.identity import number_id
 from dowse.ports import StoreReader
-from dowse.text import Tokenizer
+from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk
 
 MOST_CHUNKS = 2000  # that are looked through; chosen: a name in more of them is a word, not a reference

@@ -1,0 +1,1 @@
+"""Look-ups that rank nothing: status, outlines, symbols, references and related chunks."""
