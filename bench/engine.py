@@ -22,8 +22,8 @@ from typing import Any
 
 from bench import cache, commands, corpus, peers, queries, vectors
 from bench.figures import NO_BARS, Bars, Figure, save
-from bench.rounds import FILTERS, HYBRID_K, LEG_K, Ask, Key, Times, in_turns
-from bench.updates import fresh_rows
+from bench.query_timing import FILTERS, HYBRID_K, LEG_K, Ask, Key, Times, in_turns
+from bench.update_rows import fresh_rows
 from dowse.models.registry import DEFAULT
 
 QUICK_CHUNKS, BAR_CHUNKS, LARGE = 10_000, 100_000, 500_000

@@ -1,7 +1,8 @@
 """A peer's name goes in; a process of its own, in an environment of its own, comes out, ready to be asked.
 
 Environments are made on demand in the cache, from exact versions. A peer runs on one core with one thread, so that its
-CPU time is comparable; `adapters/speak.py` says how it is spoken to. `python -m bench.peers` makes all environments.
+CPU time is comparable; `adapters/json_server.py` says how it is spoken to. `python -m bench.peers` makes
+all environments.
 """
 
 from __future__ import annotations
@@ -51,19 +52,19 @@ _FAISS = ("faiss-cpu==1.15.1", "numpy")
 _LANCE = ("lancedb==0.40.0", "numpy")
 _CHROMA = ("chromadb==1.5.9", "numpy")
 
-DOWSE = Peer("dowse", "own.py", "")
-LANCE = Peer("lancedb", "lance.py", "lancedb", _LANCE)
+DOWSE = Peer("dowse", "dowse_engine.py", "")
+LANCE = Peer("lancedb", "lancedb_engine.py", "lancedb", _LANCE)
 SPEED = (
     LANCE,
-    Peer("rank_bm25", "words.py", "words", _WORDS, ("rank_bm25",)),
-    Peer("bm25s", "words.py", "words", _WORDS, ("bm25s",)),
-    Peer("tantivy", "words.py", "words", _WORDS, ("tantivy",)),
-    Peer("sqlite-fts5", "words.py", "words", _WORDS, ("fts5",)),
-    Peer("faiss-flat", "vectors.py", "faiss", _FAISS, ("faiss-flat",)),
-    Peer("faiss-hnsw", "vectors.py", "faiss", _FAISS, ("faiss-hnsw",)),
-    Peer("chroma", "vectors.py", "chroma", _CHROMA, ("chroma",)),
+    Peer("rank_bm25", "word_engines.py", "words", _WORDS, ("rank_bm25",)),
+    Peer("bm25s", "word_engines.py", "words", _WORDS, ("bm25s",)),
+    Peer("tantivy", "word_engines.py", "words", _WORDS, ("tantivy",)),
+    Peer("sqlite-fts5", "word_engines.py", "words", _WORDS, ("fts5",)),
+    Peer("faiss-flat", "vector_engines.py", "faiss", _FAISS, ("faiss-flat",)),
+    Peer("faiss-hnsw", "vector_engines.py", "faiss", _FAISS, ("faiss-hnsw",)),
+    Peer("chroma", "vector_engines.py", "chroma", _CHROMA, ("chroma",)),
 )
-SENTENCE = Peer("sentence-transformers", "sentence.py", "sentence", (_TORCH, "sentence-transformers"))
+SENTENCE = Peer("sentence-transformers", "sentence_encoder.py", "sentence", (_TORCH, "sentence-transformers"))
 
 
 class Talk:

@@ -40,8 +40,8 @@ import msgspec
 
 import dowse
 from bench import cache, peers, queries, vectors
-from bench.asking import RATE, Load, ask, cpu_s
 from bench.figures import Figure, percentile, save
+from bench.http_load import RATE, Load, ask, cpu_s
 from dowse.config import Config
 from dowse.engine import Engine
 from dowse.models.registry import DEFAULT

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # bench/ is beside src/, not in the package
 
-from bench import cache, corpus, plot, queries, report, updates, vectors  # noqa: E402
+from bench import cache, corpus, plot, queries, report, update_rows, vectors  # noqa: E402
 from bench.figures import Figure, percentile, save  # noqa: E402
-from bench.rounds import Times  # noqa: E402
+from bench.query_timing import Times  # noqa: E402
 
 from dowse.identity import chunk_id, document_id, text_hash  # noqa: E402
 from dowse.types import Chunk, Document  # noqa: E402
@@ -107,7 +107,7 @@ def test_the_same_texts_give_the_same_two_hundred_questions() -> None:
 
 
 def test_fresh_chunks_share_a_word_that_no_other_round_has() -> None:
-    first, second = updates.fresh_rows(1), updates.fresh_rows(2)
+    first, second = update_rows.fresh_rows(1), update_rows.fresh_rows(2)
     assert len(first) == 20
     assert [row["id"] for row in first] == [row["id"] for row in second]
     words = [set(row["text"].split()) for row in first]
@@ -191,7 +191,7 @@ def test_a_ratio_compares_the_questions_that_both_were_asked() -> None:
 def test_an_adapter_answers_json_lines_with_what_its_engine_returns() -> None:
     script = (
         f"import sys; sys.path.insert(0, {str(ROOT / 'bench' / 'adapters')!r})\n"
-        "from speak import serve, each_timed\n"
+        "from json_server import serve, each_timed\n"
         "class Engine:\n"
         "    def double(self, numbers):\n"
         "        print('noise that is no reply')\n"

@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))  # bench/ is beside src/, not in the package
 
 from bench import serve
-from bench.asking import RATE, Load, ask
+from bench.http_load import RATE, Load, ask
 
 from serving import Client, indexed, serving
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from by_text import K, Texts, main
-from speak import versions
+from collection import K, Texts, main
+from json_server import versions
 
 
 def load() -> tuple[Any, Any]:

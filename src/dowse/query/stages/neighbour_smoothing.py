@@ -3,7 +3,8 @@
 Two corrections to the first 50, both from the vectors that are stored anyway. A chunk in a crowd is near to every
 question, so its cosine counts less by what its nearest chunks have above the mean of all (hubness; Conneau and others,
 ICLR 2018, "CSLS"). And what answers a question tends to resemble other answers, so a chunk's sum is pulled towards the
-mean of its nearest chunks (score regularisation; Diaz, CIKM 2005). docs/decisions/0011-company.md has the figures.
+mean of its nearest chunks (score regularisation; Diaz, CIKM 2005). docs/decisions/0011-neighbour-smoothing.md has
+the figures.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ So an update of a few chunks writes no more than their rows. The files of a run,
     run-0-5120.slots   the chunks that hold the term, ascending
     run-0-5120.counts  how often they say it
 
-Dead chunks stay in it and are left out by the caller's mask. Why not tantivy: docs/decisions/0012-words.md.
+Dead chunks stay in it and are left out by the caller's mask. Why not tantivy: docs/decisions/0012-inverted-index.md.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from speak import serve, versions
+from json_server import serve, versions
 
 
 class Sentence:

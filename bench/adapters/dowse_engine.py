@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from bench import corpus
-from speak import each_timed, read, rows, serve, size_mb, versions
+from json_server import each_timed, read, rows, serve, size_mb, versions
 
 import dowse
 from dowse.filters import META, Filter, In

@@ -9,8 +9,8 @@ from typing import Any
 import lancedb
 import numpy as np
 import pyarrow as pa
+from json_server import each_timed, read, rows, serve, size_mb, versions
 from lancedb.rerankers import RRFReranker
-from speak import each_timed, read, rows, serve, size_mb, versions
 
 BATCH = 10_000
 

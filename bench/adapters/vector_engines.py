@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import numpy as np
-from speak import each_timed, rows, serve, size_mb, versions
+from json_server import each_timed, rows, serve, size_mb, versions
 
 FIELDS = ("tenth", "part")
 DEGREE, EF_BUILD, EF_SEARCH = 32, 100, 128  # HNSW: M, efConstruction and efSearch; one setting for all engines

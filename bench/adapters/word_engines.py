@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import numpy as np
-from speak import each_timed, read, rows, serve, size_mb, versions
+from json_server import each_timed, read, rows, serve, size_mb, versions
 
 FIELDS = ("tenth", "part")
 

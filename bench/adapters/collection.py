@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from speak import each_timed, read, rows, serve
+from json_server import each_timed, read, rows, serve
 
 K = 10  # what is judged
 
