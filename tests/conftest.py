@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from crash_child import Nursery
+from crash_writers import Nursery
 
 _MEMORY_DISK = Path("/dev/shm")  # an fsync costs nothing there; where there is none, tests are slower
 
@@ -50,7 +50,7 @@ def _connect_nearby(self: socket.socket, address: Any) -> None:
 @pytest.fixture(scope="module")
 def index(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index over what a test module calls FILES, which lie beside it in the folder `shop`."""
-    from serving import indexed
+    from http_server import indexed
 
     folder = tmp_path_factory.mktemp(request.module.__name__)
     return indexed(folder / "index", folder / "shop", request.module.FILES)

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench import corpus
 from json_server import each_timed, read, rows, serve, size_mb, versions
 
 import dowse
+from bench import corpus
 from dowse.filters import META, Filter, In
 from dowse.identity import chunk_id, document_id, embedded_text, text_hash
 from dowse.ingest.pipeline import IndexOptions
