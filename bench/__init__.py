@@ -1,1 +1,1 @@
-"""How fast and how good Dowse is, beside its peers: `python -m bench.engine` and `python -m bench.quality`."""
+"""Benchmarks of speed and quality, with other engines in the same run."""

@@ -1,9 +1,9 @@
-"""An index goes in; the CPU time until `dowse mcp` answers `initialize`, its first search and a warm one come out.
+"""Benchmark of `dowse mcp`: CPU time until `initialize`, of the first search and of a warm one.
 
-    python -m bench.agents                  the sample company, by words alone
+    python -m bench.agents                  the sample project, by words only
     python -m bench.agents --index DIR      an index of yours, with its model
 
-CPU seconds of the server's process, all threads, the least of several runs: what is above it is the neighbours' use of
+CPU seconds of the server process, all threads, the least of several runs: more than that is the load of others on
 the shared core and its caches.
 """
 
@@ -23,7 +23,7 @@ from bench import peers
 from bench.commands import MAIN
 from bench.figures import Figure, machine
 
-INITIALIZE_BAR_S = 1.5  # issue 7
+INITIALIZE_BAR_S = 1.5  # an agent host starts the server on every session and waits for it
 RUNS, WARM = 5, 30
 QUESTIONS = ("how are retries limited", "RetryBudget", "who is called at night", "deploy the route planner")
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -31,7 +31,7 @@ _HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"n
 
 
 class Served:
-    """A `dowse mcp` process, spoken to in plain JSON."""
+    """Client of a `dowse mcp` process, in plain JSON."""
 
     def __init__(self, index: Path, embedder: str) -> None:
         environment = os.environ | {"PYTHONPATH": str(peers.ROOT / "src"), "DOWSE_EMBEDDER": embedder}
@@ -62,7 +62,7 @@ class Served:
 
     @property
     def cpu_s(self) -> float:
-        """User and system time so far; fields 14 and 15 of Linux's stat, behind the name in brackets."""
+        """User and system time so far: fields 14 and 15 of /proc/PID/stat, after the name in brackets."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text("utf-8").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
@@ -74,7 +74,7 @@ class Served:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.agents", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--index", type=Path, help="an index; else the sample company is indexed by words")
+    parser.add_argument("--index", type=Path, help="an index; default: the sample project, by words")
     chosen = parser.parse_args().index
     with tempfile.TemporaryDirectory() as folder:
         index = chosen or _sample(Path(folder) / "index")
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def _measured(index: Path, embedder: str) -> tuple[float, float, float]:
-    """CPU seconds: until initialize is answered, of the first search, and of a warm one."""
+    """Measure CPU seconds until `initialize` is answered, of the first search and of a warm one."""
     served = Served(index, embedder)
     try:
         served.ask("initialize", _HELLO)

@@ -1,4 +1,4 @@
-"""Nothing goes in; the folder outside the repository where the benchmarks keep what they made comes out."""
+"""Cache folder of the benchmarks, outside the repository."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 from dowse.config import user_folder
 
-VARIABLE = "DOWSE_BENCH_CACHE"  # another place for it; some 10 GB at a million chunks
+VARIABLE = "DOWSE_BENCH_CACHE"  # sets another folder; it takes some 10 GB at a million chunks
 
 
 def folder(*parts: str) -> Path:
-    """A folder in the cache, made if need be."""
+    """Return a folder of the cache; create it if needed."""
     chosen = os.environ.get(VARIABLE)
     found = (Path(chosen) if chosen else user_folder("cache") / "bench").joinpath(*parts)
     found.mkdir(parents=True, exist_ok=True)
@@ -19,6 +19,6 @@ def folder(*parts: str) -> Path:
 
 
 def size_bytes(place: Path) -> int:
-    """Of all files below a folder; room at their ends that nothing was written to takes none."""
+    """Sum the sizes of the files below a folder, without unwritten space at their ends."""
     found = (file.stat() for file in place.rglob("*") if file.is_file())
     return sum(min(each.st_size, 512 * each.st_blocks) for each in found)

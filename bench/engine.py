@@ -1,7 +1,7 @@
-"""A number of chunks goes in; one line per bar of the design comes out: name, figure, bar, goal, pass or fail.
+"""Benchmark of the engine: one line per figure with its bar, goal and pass or fail.
 
-    python -m bench.engine --quick             about a minute: 10,000 chunks, LanceDB and rank_bm25 beside
-    python -m bench.engine --chunks 100000     the bars' own size, all peers; some minutes
+    python -m bench.engine --quick             about a minute: 10,000 chunks, with LanceDB and rank_bm25
+    python -m bench.engine --chunks 100000     the size of the bars, all peers; some minutes
     python -m bench.engine --chunks 1000000    Dowse alone, for growth; needs some 10 GB of disk
 
 CPU time of single processes on one core, medians, engines in turns. Peers are built once and kept in the cache; Dowse's
@@ -22,28 +22,28 @@ from typing import Any
 
 from bench import cache, commands, corpus, peers, queries, vectors
 from bench.figures import NO_BARS, Bars, Figure, save
-from bench.query_timing import FILTERS, HYBRID_K, LEG_K, Ask, Key, Times, in_turns
+from bench.query_timing import FILTERS, HYBRID_K, LEG_K, Key, TimedLeg, Times, time_queries
 from bench.update_rows import fresh_rows
 from dowse.models.registry import DEFAULT
 
 QUICK_CHUNKS, BAR_CHUNKS, LARGE = 10_000, 100_000, 500_000
-HYBRID_BARS: dict[str, Bars] = {"none": (3, 5), "10 %": (4.5, 8), "0.5 %": (8, 15)}  # design section 9
-OWN_ASKS = (
-    Ask("hybrid", HYBRID_K),
-    Ask("whole", HYBRID_K),
-    Ask("words", LEG_K, extra=(("leg", "bm25_nlp"),), label="bm25_nlp"),
-    Ask("words", LEG_K, extra=(("leg", "bm25_code"),), label="bm25_code"),
-    Ask("dense", LEG_K),
+HYBRID_BARS: dict[str, Bars] = {"none": (3, 5), "10 %": (4.5, 8), "0.5 %": (8, 15)}  # median, 99th percentile in ms
+OWN_LEGS = (
+    TimedLeg("hybrid", HYBRID_K),
+    TimedLeg("whole", HYBRID_K),
+    TimedLeg("words", LEG_K, extra=(("leg", "bm25_nlp"),), label="bm25_nlp"),
+    TimedLeg("words", LEG_K, extra=(("leg", "bm25_code"),), label="bm25_code"),
+    TimedLeg("dense", LEG_K),
 )
-PEER_ASKS = {
-    "lancedb": (Ask("hybrid", HYBRID_K), Ask("words", LEG_K), Ask("dense", LEG_K)),
-    "rank_bm25": (Ask("words", LEG_K, questions=40),),
-    "sqlite-fts5": (Ask("words", LEG_K, questions=20),),
-    "bm25s": (Ask("words", LEG_K),),
-    "tantivy": (Ask("words", LEG_K),),
-    "faiss-flat": (Ask("dense", LEG_K),),
-    "faiss-hnsw": (Ask("dense", LEG_K),),
-    "chroma": (Ask("dense", LEG_K, questions=80),),
+PEER_LEGS = {
+    "lancedb": (TimedLeg("hybrid", HYBRID_K), TimedLeg("words", LEG_K), TimedLeg("dense", LEG_K)),
+    "rank_bm25": (TimedLeg("words", LEG_K, questions=40),),
+    "sqlite-fts5": (TimedLeg("words", LEG_K, questions=20),),
+    "bm25s": (TimedLeg("words", LEG_K),),
+    "tantivy": (TimedLeg("words", LEG_K),),
+    "faiss-flat": (TimedLeg("dense", LEG_K),),
+    "faiss-hnsw": (TimedLeg("dense", LEG_K),),
+    "chroma": (TimedLeg("dense", LEG_K, questions=80),),
 }
 NUMPY = "dowse numpy"  # Dowse without the fast kernel
 QUICK_PEERS = ("lancedb", "rank_bm25")
@@ -57,7 +57,7 @@ RECALL_FILTERS = (
 
 @dataclass
 class Run:
-    """One run: what is asked of whom, and what was found so far."""
+    """State of a benchmark run: its options and the figures so far."""
 
     chunks: int
     quick: bool
@@ -100,18 +100,18 @@ def main() -> None:
 
 def _peer_names(wanted: str | None, chunks: int, *, quick: bool) -> tuple[str, ...]:
     if wanted is not None:
-        return tuple(name for name in wanted.split(",") if name in PEER_ASKS)
+        return tuple(name for name in wanted.split(",") if name in PEER_LEGS)
     if chunks >= LARGE:
         return ()
-    return QUICK_PEERS if quick else tuple(PEER_ASKS)
+    return QUICK_PEERS if quick else tuple(PEER_LEGS)
 
 
 def _building(run: Run) -> None:
-    """Words and vectors of the whole corpus, from documents in memory."""
+    """Index words and vectors of the whole corpus from documents in memory."""
     place = vectors.of_corpus(run.chunks)
     if not (run.reuse and run.index.exists()):
-        with peers.Talk(peers.DOWSE) as talk:
-            reply = talk.ask("build", chunks=run.chunks, vectors=str(place), folder=str(run.index))
+        with peers.PeerProcess(peers.DOWSE) as process:
+            reply = process.ask("build", chunks=run.chunks, vectors=str(place), folder=str(run.index))
             built = reply["value"]
         run.details["build"] = {"dowse": built | {"rss_mb": reply["rss_mb"]}}
         run.show(
@@ -123,23 +123,23 @@ def _building(run: Run) -> None:
 
 
 def _asking(run: Run) -> None:
-    """Each leg and the whole query at each selectivity, peers in turn."""
+    """Time each leg and the whole query with each filter, engines in turn."""
     with ExitStack() as stack:
-        talks = {"dowse": stack.enter_context(peers.Talk(peers.DOWSE))}
-        talks["dowse"].ask("open", folder=str(run.index))
-        talks[NUMPY] = stack.enter_context(peers.Talk(peers.DOWSE))
-        talks[NUMPY].ask("open", folder=str(run.index), kernel="numpy")
+        processes = {"dowse": stack.enter_context(peers.PeerProcess(peers.DOWSE))}
+        processes["dowse"].ask("open", folder=str(run.index))
+        processes[NUMPY] = stack.enter_context(peers.PeerProcess(peers.DOWSE))
+        processes[NUMPY].ask("open", folder=str(run.index), kernel="numpy")
         for peer in peers.SPEED:
             if peer.name in run.peer_names:
-                talks[peer.name] = stack.enter_context(peers.Talk(peer))
-                _opened(run, talks[peer.name])
-        run.versions |= {name: talk.ask("facts")["value"]["versions"] for name, talk in talks.items()}
-        asks = {"dowse": OWN_ASKS, NUMPY: OWN_ASKS, **PEER_ASKS}
-        times = in_turns(talks, asks, queries.questions(), rounds=2 if run.quick else 5)
-        stages = talks["dowse"].ask(
+                processes[peer.name] = stack.enter_context(peers.PeerProcess(peer))
+                _opened(run, processes[peer.name])
+        run.versions |= {name: process.ask("facts")["value"]["versions"] for name, process in processes.items()}
+        asks = {"dowse": OWN_LEGS, NUMPY: OWN_LEGS, **PEER_LEGS}
+        times = time_queries(processes, asks, queries.questions(), rounds=2 if run.quick else 5)
+        stages = processes["dowse"].ask(
             "stages", queries=str(queries.questions()), where=None, k=HYBRID_K, first=0, count=50
         )
-        rss_mb = {name: talk.ask("facts")["rss_mb"] for name, talk in talks.items()}
+        rss_mb = {name: process.ask("facts")["rss_mb"] for name, process in processes.items()}
     run.details["times"] = {" | ".join(key): each.summary() for key, each in times.items()}
     run.details["stages_ms"], run.details["rss_mb"] = stages["value"], rss_mb
     run.show(*_query_figures(run, times))
@@ -147,19 +147,19 @@ def _asking(run: Run) -> None:
     run.show(Figure("RSS while serving", rss_mb["dowse"], "MB", *limit, at_most=True))
 
 
-def _opened(run: Run, talk: peers.Talk) -> None:
-    """The peer over the same corpus: LanceDB from the cache, the others built in memory, which is measured."""
-    folder = cache.folder("indexes") / f"{talk.peer.name}-{run.chunks}"
+def _opened(run: Run, process: peers.PeerProcess) -> None:
+    """Open the peer over the same corpus: LanceDB from the cache, the others built in memory and timed."""
+    folder = cache.folder("indexes") / f"{process.peer.name}-{run.chunks}"
     facts = folder.with_suffix(".json")
     arguments = {"corpus": str(corpus.lines(run.chunks)), "vectors": str(vectors.of_corpus(run.chunks))}
-    if talk.peer is peers.LANCE and facts.exists():
-        talk.ask("open", folder=str(folder))
+    if process.peer is peers.LANCE and facts.exists():
+        process.ask("open", folder=str(folder))
         built = json.loads(facts.read_text("utf-8"))
     else:
         shutil.rmtree(folder, ignore_errors=True)
-        built = talk.ask("build", **arguments, folder=str(folder))["value"]
+        built = process.ask("build", **arguments, folder=str(folder))["value"]
         facts.write_text(json.dumps(built), "utf-8")
-    run.details.setdefault("build", {})[talk.peer.name] = built
+    run.details.setdefault("build", {})[process.peer.name] = built
 
 
 def _query_figures(run: Run, times: dict[Key, Times]) -> Iterator[Figure]:
@@ -175,7 +175,7 @@ def _query_figures(run: Run, times: dict[Key, Times]) -> Iterator[Figure]:
             yield Figure(f"hybrid query, filter {chosen}, LanceDB / Dowse", lance.times_of(own), "times", *bars)
             whole = lance.times_of(times["dowse", "whole", chosen])
             yield Figure(f"hybrid query to the profile's end, filter {chosen}, LanceDB / Dowse", whole, "times")
-    for ask in OWN_ASKS[2:]:
+    for ask in OWN_LEGS[2:]:
         for chosen in FILTERS:
             yield Figure(f"{ask.name} leg, filter {chosen}, CPU", times["dowse", ask.name, chosen].p50, "ms")
             plain_ms = times[NUMPY, ask.name, chosen].p50
@@ -195,45 +195,45 @@ def _query_figures(run: Run, times: dict[Key, Times]) -> Iterator[Figure]:
 
 
 def _recall(run: Run) -> None:
-    """The cascade against exact search. Vectors are real up to the number that was embedded."""
+    """Compare the vector search with exact search. Vectors are real up to the number that was embedded."""
     share = vectors.real_share(run.chunks)
     kind = "real vectors" if share == 1 else f"{100 * share:.0f} % real vectors"
-    with peers.Talk(peers.DOWSE) as talk:
-        talk.ask("open", folder=str(run.index))
+    with peers.PeerProcess(peers.DOWSE) as process:
+        process.ask("open", folder=str(run.index))
         for name, where in RECALL_FILTERS:
             files = {"corpus_file": str(corpus.lines(run.chunks)), "vectors": str(vectors.of_corpus(run.chunks))}
-            found = talk.ask("recall", queries=str(queries.questions()), where=where, k=10, **files)["value"]
+            found = process.ask("recall", queries=str(queries.questions()), where=where, k=10, **files)["value"]
             run.show(Figure(f"recall@10, {name} ({kind})", found["recall"], "", 0.99, 0.999))
             run.show(Figure(f"answers with min(10, matches) hits, {name}", found["full"], "", 1.0, 1.0))
 
 
 def _updating(run: Run) -> None:
-    """20 chunks until searchable, on copies of the indexes, engines in turn."""
+    """Time 20 chunks until they are searchable, on copies of the indexes, engines in turn."""
     if run.chunks >= LARGE:
         return
     rounds = 6 if run.quick else 16
     spent: dict[str, list[float]] = {}
-    ending: list[float] = []  # Dowse's writer syncs what is derived from the truth when it ends
+    ending: list[float] = []  # the writer of Dowse syncs derived files when it closes
     syncing: list[float] = []  # LanceDB's files, which it does not sync
     with ExitStack() as stack:
-        talks = []
+        processes = []
         for peer in (peers.DOWSE, peers.LANCE) if "lancedb" in run.peer_names else (peers.DOWSE,):
             copy = cache.folder("indexes") / f"{peer.name}-update"
             shutil.rmtree(copy, ignore_errors=True)
             shutil.copytree(cache.folder("indexes") / f"{peer.name}-{run.chunks}", copy)
             stack.callback(shutil.rmtree, copy)
-            talk = stack.enter_context(peers.Talk(peer))
-            talk.ask("open", folder=str(copy), **({"read_only": False} if peer is peers.DOWSE else {}))
-            talks.append(talk)
+            process = stack.enter_context(peers.PeerProcess(peer))
+            process.ask("open", folder=str(copy), **({"read_only": False} if peer is peers.DOWSE else {}))
+            processes.append(process)
         for number in range(rounds + 1):
-            for talk in talks:
-                reply = talk.ask("update", fresh=fresh_rows(number), seed=number)["value"]
+            for process in processes:
+                reply = process.ask("update", fresh=fresh_rows(number), seed=number)["value"]
                 if reply["found"] < 20:
-                    raise SystemExit(f"{talk.peer.name} does not find what it was given: {reply}")
-                if number:  # the first one loads what the later ones have
-                    spent.setdefault(talk.peer.name, []).append(reply["cpu_ms"])
-                    ending += [reply["close_cpu_ms"]] if talk.peer is peers.DOWSE else []
-                    syncing += [reply["sync_cpu_ms"]] if talk.peer is peers.LANCE else []
+                    raise SystemExit(f"{process.peer.name} does not find what it was given: {reply}")
+                if number:  # the first one loads code and files
+                    spent.setdefault(process.peer.name, []).append(reply["cpu_ms"])
+                    ending += [reply["close_cpu_ms"]] if process.peer is peers.DOWSE else []
+                    syncing += [reply["sync_cpu_ms"]] if process.peer is peers.LANCE else []
     run.details["update_cpu_ms"] = spent
     own = median(spent["dowse"])
     run.show(
@@ -265,8 +265,8 @@ def _processes(run: Run) -> None:
 
 def _ingesting(run: Run) -> None:
     files = commands.real_files(500 if run.quick else 3000)
-    with peers.Talk(peers.DOWSE) as talk:
-        found = talk.ask("index_files", folder=str(files), index=str(cache.folder("indexes") / "files"))["value"]
+    with peers.PeerProcess(peers.DOWSE) as process:
+        found = process.ask("index_files", folder=str(files), index=str(cache.folder("indexes") / "files"))["value"]
     run.details["ingest"] = found
     rate = found["chunks"] / found["cpu_s"]
     run.show(Figure("reading + chunking + words committed, a CPU-second", rate, "chunks/s", 2000, 4000))
@@ -279,13 +279,13 @@ def _embedding(run: Run) -> None:
     models = {"models_folder": str(commands.models_folder()), "texts": texts}
     rates: dict[str, list[float]] = {}
     with ExitStack() as stack:
-        own = stack.enter_context(peers.Talk(peers.DOWSE))
+        own = stack.enter_context(peers.PeerProcess(peers.DOWSE))
         asks: dict[str, Callable[[], Any]] = {
             "MiniLM": lambda: own.ask("embed", model=commands.MINILM, **models),
             "granite": lambda: own.ask("embed", model=DEFAULT, **models),
         }
         if not run.quick:
-            torch = stack.enter_context(peers.Talk(peers.SENTENCE))
+            torch = stack.enter_context(peers.PeerProcess(peers.SENTENCE))
             run.versions["sentence-transformers"] = torch.ask("facts")["value"]["versions"]
             place = str(commands.minilm())
             batch = commands.SENTENCE_BATCH

@@ -1,4 +1,4 @@
-"""Measured values go in; a line each, with bar, goal and whether it holds, comes out, and a JSON file of all."""
+"""Figures of a benchmark: printed lines with bar and goal, and a JSON file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_BARS: Bars = (None, None)
 
 @dataclass(frozen=True)
 class Figure:
-    """One thing that was measured. Without a bar it is there to be seen."""
+    """Measured value; without a bar it is only shown."""
 
     name: str
     value: float
@@ -42,20 +42,20 @@ class Figure:
 
 
 def short(value: float) -> str:
-    """Three significant digits, with thousands set apart."""
+    """Format with three significant digits and separated thousands."""
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}" if abs(value) >= 0.995 or value == 0 else f"{value:.3f}"
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that at least this share of the values does not exceed."""
+    """Return the smallest value that at least this share of the values does not exceed."""
     ordered = sorted(values)
     return ordered[max(ceil(len(ordered) * share) - 1, 0)]
 
 
 def machine() -> dict[str, str]:
-    """What the figures were taken on."""
+    """Describe the machine of the figures."""
     model = platform.processor()
     for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines() if Path("/proc/cpuinfo").exists() else ():
         if line.startswith("model name"):

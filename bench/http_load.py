@@ -1,7 +1,6 @@
-"""A port and questions go in; what a stretch of asking brought comes out: latencies, errors, and whose CPU it took.
+"""Load generator for an HTTP server: latencies, errors and CPU time of both sides.
 
-Plain sockets and one loop: asyncio's streams take more CPU, and take it from the server, which shares the
-cores with whoever asks it.
+It uses plain sockets and one loop: streams of asyncio take more CPU, which the server lacks on shared cores.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-RATE = 200.0  # a second; issue 7
-CONNECTIONS = 24  # chosen: each worker always has a question waiting
+RATE = 200.0  # requests a second
+CONNECTIONS = 24  # chosen: each worker always has a request waiting
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
 class Load:
-    """What a stretch of asking brought."""
+    """Result of a load run."""
 
     latencies_s: list[float] = field(default_factory=list)
     errors: int = 0
@@ -37,27 +36,26 @@ class Load:
         return len(self.latencies_s) / self.seconds
 
     def limit(self, engine_cpu_s: float) -> float:
-        """Questions a second that an engine which takes so long for one would have answered in the CPU that was left
-        to it."""
+        """Return the requests a second that an engine could answer in the CPU time that was left."""
         return self.free_cpu_s / self.seconds / engine_cpu_s
 
 
 @dataclass
-class _Line:
-    """One connection that stays open, and what has come of an answer."""
+class _Connection:
+    """Open connection with the part of a response that has arrived."""
 
     socket: socket.socket
-    due: float  # when it may ask again
-    started: float | None = None  # None: nothing is asked
+    due: float  # time of the next request
+    started: float | None = None  # None: no request is open
     came: bytes = b""
-    wanted: int | None = None  # bytes of the whole answer; 0 where it comes in chunks
+    wanted: int | None = None  # bytes of the whole response; 0 for a chunked one
 
     def ask(self, path: str) -> None:
         self.socket.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         self.started, self.came, self.wanted = time.perf_counter(), b"", None
 
     def read(self) -> int | None:
-        """The status, when the answer is complete."""
+        """Read available bytes; return the status of a complete response."""
         piece = self.socket.recv(1 << 18)
         if not piece:
             raise ConnectionError("the server closed a connection in the middle of an answer")
@@ -84,11 +82,11 @@ def ask(
     path: str | None = "/v1/search",
     connections: int = CONNECTIONS,
 ) -> Load:
-    """Each connection asks in its turn, as often as the rate allows it. Without a path, texts are paths."""
+    """Send requests over all connections at the given rate. Without a path, texts are paths."""
     busy, cpu, own, began = _busy_s(), cpu_s(pids), time.process_time(), time.perf_counter()
-    with _lines(port, connections, began, connections / rate) as lines:
-        load = _walk(
-            lines, texts, path, _Limits(count, None if seconds is None else began + seconds, connections / rate)
+    with _connections(port, connections, began, connections / rate) as opened:
+        load = _drive(
+            opened, texts, path, _Limits(count, None if seconds is None else began + seconds, connections / rate)
         )
     load.seconds = time.perf_counter() - began
     load.server_cpu_s, load.own_cpu_s = cpu_s(pids) - cpu, time.process_time() - own
@@ -99,7 +97,7 @@ def ask(
 
 @dataclass(frozen=True)
 class _Limits:
-    """When asking ends, and how long a connection waits from one question to the next."""
+    """End of the run, and the time between two requests of a connection."""
 
     count: int | None
     ends: float | None
@@ -110,39 +108,39 @@ class _Limits:
 
 
 @contextmanager
-def _lines(port: int, connections: int, began: float, every_s: float) -> Iterator[list[_Line]]:
+def _connections(port: int, connections: int, began: float, every_s: float) -> Iterator[list[_Connection]]:
     sockets = [socket.create_connection(("127.0.0.1", port)) for _ in range(connections)]
     try:
         for each in sockets:
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        yield [_Line(each, began + at * every_s / connections) for at, each in enumerate(sockets)]
+        yield [_Connection(each, began + at * every_s / connections) for at, each in enumerate(sockets)]
     finally:
         for each in sockets:
             each.close()
 
 
-def _walk(lines: Sequence[_Line], texts: Iterator[str], path: str | None, limits: _Limits) -> Load:
+def _drive(opened: Sequence[_Connection], texts: Iterator[str], path: str | None, limits: _Limits) -> Load:
     load, asked, open_ones = Load(), 0, 0
     with selectors.DefaultSelector() as selector:
-        for line in lines:
-            selector.register(line.socket, selectors.EVENT_READ, line)
+        for each in opened:
+            selector.register(each.socket, selectors.EVENT_READ, each)
         while open_ones or limits.more(asked):
             now = time.perf_counter()
-            for line in lines:
-                if line.started is None and line.due <= now and limits.more(asked):
+            for each in opened:
+                if each.started is None and each.due <= now and limits.more(asked):
                     text = next(texts)
-                    line.ask(text if path is None else f"{path}?q={quote(text)}")
-                    line.due += limits.every_s
+                    each.ask(text if path is None else f"{path}?q={quote(text)}")
+                    each.due += limits.every_s
                     asked, open_ones = asked + 1, open_ones + 1
-            idle = [line.due for line in lines if line.started is None] if limits.more(asked) else []
+            idle = [each.due for each in opened if each.started is None] if limits.more(asked) else []
             wait_s = max(min(idle) - time.perf_counter(), 0.0) if idle else None
             for key, _ in selector.select(wait_s):
-                line = key.data
-                status = line.read()
+                each = key.data
+                status = each.read()
                 if status is not None:
-                    load.latencies_s.append(time.perf_counter() - line.started)
+                    load.latencies_s.append(time.perf_counter() - each.started)
                     load.errors += status != 200
-                    line.started, open_ones = None, open_ones - 1
+                    each.started, open_ones = None, open_ones - 1
     return load
 
 
@@ -152,7 +150,7 @@ def cpu_s(pids: list[int]) -> float:
 
 
 def _busy_s() -> float:
-    """CPU time of all programs on this machine, since it started; time that a host took away counts as theirs."""
+    """Return the CPU time of all programs since boot; time stolen by the host counts too."""
     user, nice, system, _idle, _iowait, irq, softirq, steal = map(
         int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
     )

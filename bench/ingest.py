@@ -1,4 +1,4 @@
-"""Folders go in; how fast they are read and brought up to date comes out: name, figure, bar, goal, pass or fail.
+"""Benchmark of indexing: speed of reading and updating, one line per figure with its bar and goal.
 
     python -m bench.ingest                         the standard library of this Python and this repository
     python -m bench.ingest ~/code/app ~/code/web   your own trees
@@ -30,9 +30,9 @@ from dowse.ingest.pipeline import IndexOptions
 from dowse.ports import Progress
 from dowse.reports import IndexReport
 
-FILES = 10_000  # of the bar
+FILES = 10_000  # size of the bar
 SEED = 7
-OLD_S = 3600  # how old the made files claim to be: a file of this very second is read again, to be sure
+OLD_S = 3600  # age of the made files: a file changed in this second is always read again
 ROUNDS = 7
 WORDS = (
     "retry payment route planner cache token deploy rollback queue worker schema index vector chunk "
@@ -42,14 +42,14 @@ WORDS = (
 
 @dataclass
 class Spent:
-    """Time that a block took."""
+    """Measure the time of a block."""
 
     cpu_s: float = 0.0
     wall_s: float = 0.0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="bench.ingest", description="How fast files are read.")
+    parser = argparse.ArgumentParser(prog="bench.ingest", description="Benchmark of indexing.")
     parser.add_argument("trees", nargs="*", type=Path, metavar="TREE")
     parser.add_argument("--tiny", type=int, metavar="N", help="only this: so many tiny files")
     parser.add_argument("--workers", type=int, help="processes that read; 0: none")
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def default_trees() -> list[Path]:
-    """Python in large, with the C and shell that comes with it; and this repository, with everything else."""
+    """Return the standard library (Python, C and shell) and this repository (everything else)."""
     return [Path(sysconfig.get_path("stdlib")), Path(__file__).parents[1]]
 
 
@@ -108,7 +108,7 @@ def later_runs(folder: Path) -> Iterator[Figure]:
 
 
 def changed_ms(engine: Engine, tree: Path) -> Iterator[float]:
-    """The file is written, indexed as `--watch` does it, and found."""
+    """Time a changed file until search finds it, indexed as `--watch` does."""
     path = next(tree.rglob("*.py"))
     for number in range(ROUNDS):
         word = f"zebraword{number}"
@@ -138,7 +138,7 @@ def timed(engine: Engine, trees: Sequence[Path]) -> tuple[IndexReport, Spent]:
 
 
 def make_tree(root: Path, files: int, lines: int = 12) -> Path:
-    """Python, Markdown and YAML in turn, a hundred files a folder."""
+    """Write Python, Markdown and YAML files in turn, a hundred to a folder."""
     chance, known = random.Random(SEED), WORDS.split()
     stamp = time.time() - OLD_S
     for number in range(files):
@@ -160,7 +160,7 @@ def spent() -> Iterator[Spent]:
 
 
 def cpu_s() -> float:
-    """Of this process and of those that it has seen end."""
+    """Return the CPU time of this process and of its ended children."""
     both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in both)
 

@@ -1,8 +1,7 @@
-"""A peer's name goes in; a process of its own, in an environment of its own, comes out, ready to be asked.
+"""Other engines (peers), each in its own process and environment.
 
-Environments are made on demand in the cache, from exact versions. A peer runs on one core with one thread, so that its
-CPU time is comparable; `adapters/json_server.py` says how it is spoken to. `python -m bench.peers` makes
-all environments.
+Environments are made on demand in the cache, from exact versions. A peer runs on one core with one thread, so that CPU
+times can be compared; `adapters/json_server.py` defines the protocol. `python -m bench.peers` makes all environments.
 """
 
 from __future__ import annotations
@@ -22,12 +21,10 @@ from bench import cache
 ADAPTERS = Path(__file__).parent / "adapters"
 ROOT = Path(__file__).parents[1]
 CORE_VARIABLE = (
-    "DOWSE_BENCH_CORE"  # all measured processes share this core and take turns, so that all are disturbed alike
+    "DOWSE_BENCH_CORE"  # all measured processes share this core in turns, so that other load affects all alike
 )
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")}
-ONE_THREAD |= {
-    "TOKENIZERS_PARALLELISM": "false"
-}  # not LANCE_CPU_THREADS: with 1, LanceDB 0.40 waits for itself for ever
+ONE_THREAD |= {"TOKENIZERS_PARALLELISM": "false"}  # not LANCE_CPU_THREADS: with 1, LanceDB 0.40 deadlocks
 QUIET = {"HF_HUB_OFFLINE": "1", "ANONYMIZED_TELEMETRY": "False", "HAYSTACK_TELEMETRY_ENABLED": "False"}
 QUIET |= {
     "LANCE_LOG": "error",
@@ -37,7 +34,7 @@ QUIET |= {
 
 @dataclass(frozen=True)
 class Peer:
-    """An engine under test."""
+    """Engine under test."""
 
     name: str
     script: str  # below adapters/
@@ -46,7 +43,7 @@ class Peer:
     arguments: tuple[str, ...] = ()
 
 
-_TORCH = "torch==2.13.0"  # the CPU build, where pip is told of one; never a dependency of Dowse
+_TORCH = "torch==2.13.0"  # the CPU build, if pip is configured for it; never a dependency of Dowse
 _WORDS = ("rank-bm25==0.2.2", "bm25s==0.3.16", "tantivy==0.27.0", "PyStemmer", "numpy")
 _FAISS = ("faiss-cpu==1.15.1", "numpy")
 _LANCE = ("lancedb==0.40.0", "numpy")
@@ -67,8 +64,8 @@ SPEED = (
 SENTENCE = Peer("sentence-transformers", "sentence_encoder.py", "sentence", (_TORCH, "sentence-transformers"))
 
 
-class Talk:
-    """A running peer. A context manager: the process ends with it."""
+class PeerProcess:
+    """Running peer; a context manager that ends the process."""
 
     def __init__(self, peer: Peer, extra_environment: Mapping[str, str] | None = None) -> None:
         self.peer = peer
@@ -104,14 +101,14 @@ class Talk:
             self._process.stdout.close()
 
     def ask(self, do: str, **arguments: object) -> dict[str, Any]:
-        """The reply: `value`, `cpu_s` and `rss_mb`."""
+        """Send a request; the reply has `value`, `cpu_s` and `rss_mb`."""
         if self._process.stdin is None or self._process.stdout is None:
             raise ValueError(f"{self.peer.name} was started without pipes")
         self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise SystemExit(f"{self.peer.name} ended while it was asked to {do}; its last words are in {self._log}")
+            raise SystemExit(f"{self.peer.name} ended during {do}; see its log {self._log}")
         reply: dict[str, Any] = json.loads(line)
         return reply
 
@@ -124,7 +121,7 @@ def _on_one_core() -> None:
 
 
 def environment_python(peer: Peer) -> Path:
-    """The peer's interpreter; its environment is made on first use."""
+    """Return the interpreter of the peer; make its environment on first use."""
     if not peer.environment:
         return Path(sys.executable)
     place = cache.folder("venvs") / peer.environment
@@ -135,7 +132,7 @@ def environment_python(peer: Peer) -> Path:
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
         install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        for requirement in peer.requirements[:1], peer.requirements:  # torch first, or a newer one is taken with all
+        for requirement in peer.requirements[:1], peer.requirements:  # torch first, else pip takes a newer one
             subprocess.run([*install, *requirement], check=True)
         ready.write_text(wanted, "utf-8")
     return python

@@ -1,4 +1,4 @@
-"""The results that runs have left in the cache go in; plots as SVG files under docs/img come out.
+"""Plots of benchmark results as SVG files under docs/img.
 
 Drawn by hand, with the standard library alone: a few lines and bars need no plotting package.
 """
@@ -28,7 +28,7 @@ def main() -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     found = {each["chunks"]: each for each in runs()}
     if not found:
-        raise SystemExit("there are no results yet; run `python -m bench.engine --quick` first")
+        raise SystemExit("no results; run `python -m bench.engine --quick` first")
     plots = {
         "latency-chunks.svg": lines("Hybrid query, CPU ms against chunks", "chunks", "CPU ms", _latency(found)),
         "memory-chunks.svg": lines("Memory and disk, MB against chunks", "chunks", "MB", _memory(found)),
@@ -52,13 +52,13 @@ def main() -> None:
 
 
 def runs() -> list[dict[str, Any]]:
-    """The full run of each size, or its quick one where there is no other."""
+    """Return the full run of each size, or its quick one without another."""
     files = sorted(cache.folder("results").glob("engine-*.json"), key=lambda file: "quick" not in file.name)
     return [json.loads(file.read_text("utf-8")) for file in files]
 
 
 def beside_peers(runs: Iterable[dict[str, Any]]) -> dict[str, Any] | None:
-    """The largest run that measured others, too."""
+    """Return the largest run that measured peers."""
     compared = (run for run in runs if set(run["details"]["rss_mb"]) - set(OWN))
     return max(compared, key=lambda run: int(run["chunks"]), default=None)
 
@@ -99,7 +99,7 @@ def _build(runs: Mapping[int, Mapping[str, Any]]) -> dict[str, Points]:
 
 
 def _by_filter(run: Mapping[str, Any], leg: str) -> dict[str, dict[str, float]]:
-    """By engine, CPU ms by filter; Dowse's prose leg stands for words."""
+    """Return CPU ms by engine and filter; the prose leg of Dowse represents words."""
     found: dict[str, dict[str, float]] = {}
     for engine in run["details"]["rss_mb"]:
         own = "bm25_nlp" if engine in OWN and leg == "words" else leg
@@ -128,7 +128,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def lines(title: str, across: str, up: str, series: Mapping[str, Points]) -> str:
-    """Both axes logarithmic: a straight line is a power of the number of chunks."""
+    """Draw with two logarithmic axes: a straight line is a power of the number of chunks."""
     xs = [x for points in series.values() for x, _ in points]
     ys = [y for points in series.values() for _, y in points]
     place_x, place_y = _logarithmic(xs, LEFT, WIDTH - RIGHT), _logarithmic(ys, HEIGHT - BOTTOM, TOP)
@@ -143,7 +143,7 @@ def lines(title: str, across: str, up: str, series: Mapping[str, Points]) -> str
 
 
 def scatter(title: str, across: str, up: str, points: Mapping[str, tuple[float, float]]) -> str:
-    """Logarithmic across, linear up."""
+    """Draw with a logarithmic x axis and a linear y axis."""
     xs, ys = [x for x, _ in points.values()], [y for _, y in points.values()]
     low, high = min(ys) - 0.01, max(ys) + 0.01
     place_x = _logarithmic(xs, LEFT, WIDTH - RIGHT)
@@ -161,7 +161,7 @@ def scatter(title: str, across: str, up: str, points: Mapping[str, tuple[float, 
 
 
 def _free(taken: list[tuple[float, float, float]], x: float, y: float, name: str) -> float:
-    """How low a name must stand so that it covers none that is there; it is then there itself."""
+    """Find the y of a name so that it covers no other, and reserve it."""
     end = x + LETTER * len(name)
     while any(
         x < others_end and others_x < end and abs(y - others_y) < ROW for others_x, others_end, others_y in taken
@@ -172,7 +172,7 @@ def _free(taken: list[tuple[float, float, float]], x: float, y: float, name: str
 
 
 def bars(title: str, groups: Mapping[str, Mapping[str, float]]) -> str:
-    """A group of bars an engine, one a filter, lengths logarithmic, the value written at the end."""
+    """Draw a group of bars for each engine, one for each filter, with logarithmic lengths and values."""
     values = [value for group in groups.values() for value in group.values()]
     place = _logarithmic([min(values) / 2, *values], 120, WIDTH - 90)
     row, parts, at = 14, [_text(WIDTH / 2, 20, title, anchor="middle", size=14)], float(TOP)
@@ -203,7 +203,7 @@ def _ticks(xs: Sequence[float], ys: Sequence[float], place_x: Any, place_y: Any)
 
 
 def _powers(values: Sequence[float]) -> list[float]:
-    """Round numbers within the values, 1-2-5."""
+    """Choose round numbers within the values, 1-2-5."""
     low, high = min(values), max(values)
     steps = (step * 10.0**power for power in range(-3, 8) for step in (1, 2, 5))
     return [each for each in steps if low <= each <= high] or [low]

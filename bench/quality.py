@@ -1,4 +1,4 @@
-"""Test collections go in; nDCG@10 and cost of Dowse and of its peers, over the same texts and vectors, come out.
+"""Benchmark of quality: nDCG@10 and cost of Dowse and its peers over the same texts and vectors.
 
     python -m bench.quality DATA/scifact DATA/cosqa --limit-queries 200
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from bench import cache, commands, quality_outcomes
 from bench.figures import machine, percentile
-from bench.peers import DOWSE, Peer, Talk
+from bench.peers import DOWSE, Peer, PeerProcess
 from bench.quality_outcomes import OWN, Outcome
 from dowse.evaluate.collection import as_document, folder_name, opened
 from dowse.evaluate.datasets import Dataset, load
@@ -80,9 +80,9 @@ def main() -> None:
             for setting in SETTINGS:
                 outcomes.append(_ranked(peer, setting, dataset, place, again=options.again))
                 print(f"{dataset.name:12} {peer.name:16} {setting:8} {mean(outcomes[-1].ndcg):.4f}", flush=True)
-        if options.json:  # after every collection, so that an interrupted run leaves what it has
+        if options.json:  # after every collection, so that an interrupted run keeps its results
             _write(options.json, outcomes)
-    if not options.peers:  # the page's file: never a part in the place of a whole
+    if not options.peers:  # a partial run does not replace the results of the page
         _write(cache.folder("results") / "quality.json", outcomes)
     _show(outcomes)
 
@@ -92,7 +92,7 @@ def _write(file: Path, outcomes: list[Outcome]) -> None:
 
 
 def exported(dataset: Dataset, indexes: Path, embedder: Embedder) -> Path:
-    """A folder with what every engine gets: texts, questions and the vectors of both."""
+    """Write a folder with the input of every engine: texts, queries and the vectors of both."""
     name = f"{dataset.name}-{dataset.content_hash}-{dataset.split}-{len(dataset.questions)}"
     place = cache.folder("quality", name)
     if (place / "whole").exists():
@@ -119,24 +119,24 @@ def _ranked(peer: Peer, setting: str, dataset: Dataset, place: Path, *, again: b
     file = quality_outcomes.kept_file(peer, setting, dataset)
     if file.exists() and not again:
         return quality_outcomes.load(file)
-    with Talk(peer) as talk:
-        facts = talk.ask("facts")["value"]
-        reply = talk.ask("rank", folder=str(place), setting=setting)
+    with PeerProcess(peer) as process:
+        facts = process.ask("facts")["value"]
+        reply = process.ask("rank", folder=str(place), setting=setting)
     found = quality_outcomes.outcome(peer.name, setting, dataset, reply, facts)
     quality_outcomes.save(file, found)
     return found
 
 
 def _own(dataset: Dataset, place: Path, index: Path) -> Outcome:
-    """Never kept: Dowse is what changes between two runs."""
-    with Talk(DOWSE) as talk:
-        facts = talk.ask("facts")["value"]
-        reply = talk.ask("rank", folder=str(place), index=str(index))
+    """Measure Dowse in every run: it changes between two runs."""
+    with PeerProcess(DOWSE) as process:
+        facts = process.ask("facts")["value"]
+        reply = process.ask("rank", folder=str(place), index=str(index))
     return quality_outcomes.outcome(OWN, "default", dataset, reply, facts | reply["value"])
 
 
 def _show(outcomes: list[Outcome]) -> None:
-    """A line an engine and setting, best first: nDCG@10 by collection and mean, Dowse minus it, then what it costs."""
+    """Format a line for each engine and setting, best first: nDCG@10, difference to Dowse, and cost."""
     by_key, compared = quality_outcomes.groups(outcomes), quality_outcomes.against(outcomes)
     names = [each.dataset for each in next(iter(by_key.values()))]
     print(f"{'engine':16} {'setting':8} {'mean':>6} " + " ".join(f"{name[:9]:>9}" for name in names), end="")

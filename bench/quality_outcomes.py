@@ -1,4 +1,4 @@
-"""Rankings of one engine go in; a figure a question and what it cost come out, and are kept for the next run.
+"""Outcomes of the quality benchmark: nDCG of each query and cost, kept for the next run.
 
 What is kept is asked for by everything that could change it: collection, questions, engine, setting and the versions
 that were wanted. So an interrupted comparison goes on where it stopped, and Dowse alone can be measured again.
@@ -13,28 +13,28 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from bench import cache
 from bench.figures import percentile
 from bench.peers import Peer
-from dowse.evaluate.bootstrap import Interval, difference
 from dowse.evaluate.datasets import Dataset
-from dowse.evaluate.metrics import ndcg
+from dowse.evaluate.metrics import Interval, difference, ndcg
 from dowse.identity import text_hash
 
-K = 10  # places that are judged
+K = 10  # depth of the metric
 OWN = "dowse"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One engine with one setting on one collection."""
+    """Result of one engine with one setting on one collection."""
 
     engine: str
     setting: str
     dataset: str
-    ndcg: tuple[float, ...]  # a value a question
+    ndcg: tuple[float, ...]  # one value for each query
     index_cpu_s: float
     query_cpu_ms: tuple[float, ...]
     rss_mb: float
@@ -57,7 +57,7 @@ class Outcome:
 
 
 def outcome(engine: str, setting: str, dataset: Dataset, reply: Mapping[str, Any], facts: Mapping[str, Any]) -> Outcome:
-    """From what an engine replied to `rank`, and to `facts` before it was asked for anything."""
+    """Make an outcome from the replies to `rank`, and to `facts` before it."""
     value = reply["value"]
     scores = tuple(
         ndcg(list(dict.fromkeys(found)), dataset.grades[question.id], K)
@@ -83,7 +83,7 @@ def load(file: Path) -> Outcome:
 
 
 def groups(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], list[Outcome]]:
-    """By engine and setting, those that have been through every collection; collections in one order."""
+    """Group complete results by engine and setting, with the collections in one order."""
     sets = sorted({each.dataset for each in outcomes})
     found: dict[tuple[str, str], list[Outcome]] = {}
     for each in sorted(outcomes, key=lambda one: sets.index(one.dataset)):
@@ -92,7 +92,7 @@ def groups(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], list[Outcome]]:
 
 
 def against(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], Interval]:
-    """Dowse minus each of the others, question by question, every collection drawn by itself and counted alike."""
+    """Compare Dowse with each other engine, query by query; collections count alike."""
     by_key = groups(outcomes)
     ours = next((own for (engine, _), own in by_key.items() if engine == OWN), None)
     if ours is None:
@@ -101,9 +101,9 @@ def against(outcomes: Sequence[Outcome]) -> dict[tuple[str, str], Interval]:
 
 
 def whole(outcomes: Sequence[Outcome], machine: Mapping[str, Any]) -> dict[str, Any]:
-    """What `bench.report` and `bench.plot` read."""
+    """Make the JSON that `bench.report` and `bench.plot` read."""
     compared = [
-        {"engine": engine, "setting": setting, **asdict(found)}
+        {"engine": engine, "setting": setting, **msgspec.structs.asdict(found)}
         for (engine, setting), found in against(outcomes).items()
     ]
     versions = {each.engine: dict(each.versions) for each in outcomes}

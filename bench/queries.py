@@ -1,4 +1,4 @@
-"""A corpus goes in; 200 questions to it, their terms and their vectors come out, the same in every run.
+"""Queries of the benchmarks: 200 texts with terms and vectors, the same in every run.
 
 A quarter each: one identifier, two identifiers of one chunk, a phrase of five words, and a question in plain English
 made from the first sentence of a docstring or paragraph.
@@ -30,7 +30,7 @@ _PHRASE = re.compile(r"[a-z]+(?: [a-z]+){4}")
 
 
 class Question(msgspec.Struct, frozen=True):
-    """One query, as every engine under test gets it."""
+    """Query as every engine under test gets it."""
 
     text: str
     code: list[str]
@@ -38,7 +38,7 @@ class Question(msgspec.Struct, frozen=True):
 
 
 def questions() -> Path:
-    """A JSON list; the vectors stand in the .npy file of the same name."""
+    """Return the file with a JSON list; the .npy file of the same name has the vectors."""
     place = cache.folder(f"corpus-{corpus.LAYOUT}") / "queries.json"
     if not place.exists():
         texts = drawn([line.text for line in corpus.read_lines(DRAWN_FROM)])
@@ -53,7 +53,7 @@ def questions() -> Path:
 
 
 def drawn(texts: list[str]) -> list[str]:
-    """200 questions to these texts, in mixed order."""
+    """Draw 200 queries from these texts, in mixed order."""
     rng = random.Random(SEED)
     order = rng.sample(texts, len(texts))
     names = [found for text in order if len(found := _IDENTIFIER.findall(text)) >= 2]

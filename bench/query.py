@@ -1,4 +1,4 @@
-"""What the query path itself costs: an index of the bench corpus goes in, one line a bar comes out.
+"""Benchmark of the query pipeline without models: CPU time by stage over the benchmark corpus.
 
 Measured: CPU of one thread in milliseconds, median over the questions of `bench.queries`, models left out (question
 vectors are looked up), with the fast kernel. Corpus: `bench.corpus`, seed there. Everything is on: heuristic
@@ -24,7 +24,7 @@ from bench import cache, queries
 from bench.figures import Figure
 from dowse.models.registry import DEFAULT
 from dowse.ports import Candidate, Matrix, StoreReader
-from dowse.query.pipeline import prepared, walk
+from dowse.query.pipeline import iter_waves, prepared
 from dowse.query.result import result_of
 from dowse.query.stages.mmr import apply_mmr
 from dowse.query.stages.rerank_heuristic import HeuristicReranker
@@ -35,14 +35,14 @@ from dowse.tokenizer import Tokenizer
 from dowse.types import QueryRequest, Role
 
 STORE_STAGES = ("dense", "bm25_code", "bm25_nlp", "hydrate")
-LATER = ("exact", "confidence")  # not among what issue 5 counts: a search of its own, and a judgement of the answer
+LATER = ("exact", "confidence")  # outside the latency bar: a search of its own, and a judgement of the answer
 TOP_K = 20
-ROUNDS = 5  # of each question the quietest one counts: the machine is shared
+ROUNDS = 5  # the fastest one of each query counts: the machine is shared
 
 
 @dataclass(frozen=True)
 class Known:
-    """Satisfies `dowse.ports.Embedder`: looks question vectors up."""
+    """`dowse.ports.Embedder` that looks query vectors up."""
 
     vectors: dict[str, Matrix]
     model: str = DEFAULT
@@ -73,7 +73,7 @@ def main() -> None:
 
 def _path(reader: StoreReader, texts: Sequence[str], embedder: Known) -> list[Figure]:
     tokenizer = Tokenizer()
-    _spent(reader, texts[0], embedder, tokenizer)  # what is loaded at the first query is not counted
+    _spent(reader, texts[0], embedder, tokenizer)  # loading at the first query is not counted
     rounds = [[_spent(reader, text, embedder, tokenizer) for text in texts] for _ in range(ROUNDS)]
     quietest = [min(rows, key=lambda row: sum(row.values())) for rows in zip(*rounds, strict=True)]
     stages = list(dict.fromkeys(stage for row in quietest for stage in row))
@@ -83,13 +83,13 @@ def _path(reader: StoreReader, texts: Sequence[str], embedder: Known) -> list[Fi
     shown = [Figure(f"stage {stage}", ms, "ms") for stage, ms in best.items()]
     return [
         *shown,
-        Figure("plan, fuse, company, rerank, adjust, parents, MMR, explain", own, "ms", 3.0, 2.0, at_most=True),
+        Figure("plan, fuse, smooth, rerank, adjust, parents, MMR, explain", own, "ms", 3.0, 2.0, at_most=True),
         Figure("… with the look-up of names and confidence", whole, "ms"),
     ]
 
 
 def _spent(reader: StoreReader, text: str, embedder: Known, tokenizer: Tokenizer) -> dict[str, float]:
-    """CPU milliseconds by stage. Legs run one after the other, so that each has its own time."""
+    """Measure CPU milliseconds by stage. Legs run one after the other, so that each has its own time."""
     request = QueryRequest(text, top_k=TOP_K, rerank="heuristic", mmr=True, explain=True, cache=False)
     spent: dict[str, float] = defaultdict(float)
     started = time.process_time()
@@ -97,8 +97,8 @@ def _spent(reader: StoreReader, text: str, embedder: Known, tokenizer: Tokenizer
     spent["plan"] = 1000 * (time.process_time() - started)
     waves = tuple((step,) for wave in ready.waves for step in wave)
     started = time.process_time()
-    traced = Traced(ready.slate)
-    for wave, traced in zip(waves, walk(waves, ready.slate, None, None), strict=True):  # noqa: B007  the last is used
+    traced = Traced(ready.state)
+    for wave, traced in zip(waves, iter_waves(waves, ready.state, None, None), strict=True):  # noqa: B007  the last is used
         now = time.process_time()
         spent[wave[0].stage.name] += 1000 * (now - started)
         started = time.process_time()
@@ -108,7 +108,7 @@ def _spent(reader: StoreReader, text: str, embedder: Known, tokenizer: Tokenizer
 
 
 def _parts(reader: StoreReader, texts: Sequence[str]) -> list[Figure]:
-    """The two stages that have a bar of their own."""
+    """Measure the two stages with a bar of their own."""
     found = reader.search_words("bm25_nlp", Tokenizer().query(" ".join(texts[:20]))["bm25_nlp"], 500, ())
     chunks = list(reader.get([f"{each:016x}" for each in found.ids.tolist()]).values())
     candidates = [Candidate(chunk, 0.5) for chunk in chunks[:50]]

@@ -1,4 +1,4 @@
-"""Running peers and questions go in; the CPU time of every question by engine, leg and filter comes out.
+"""Timing of queries: CPU time of every query by engine, leg and filter.
 
 Engines take turns, a slice of the questions each, so that a busy moment of the machine falls on all of them. No
 question is asked twice of the same leg with the same filter: nothing is found in a cache that a user's question would
@@ -14,7 +14,7 @@ from statistics import mean, median
 from typing import Any
 
 from bench.figures import percentile
-from bench.peers import Talk
+from bench.peers import PeerProcess
 
 SLICE = 40
 QUESTIONS = 200
@@ -23,8 +23,8 @@ HYBRID_K, LEG_K = 10, 100
 
 
 @dataclass(frozen=True)
-class Ask:
-    """A leg of an engine, and how many of the questions it gets."""
+class TimedLeg:
+    """Leg of an engine, and the number of queries that it gets."""
 
     leg: str  # "hybrid", "words" or "dense": the method of the adapter
     k: int
@@ -39,11 +39,11 @@ class Ask:
 
 @dataclass(frozen=True)
 class Times:
-    """Milliseconds of CPU and of wall time, a value a question."""
+    """CPU and wall time in milliseconds, one value for each query."""
 
     cpu_ms: tuple[float, ...]
     wall_ms: tuple[float, ...]
-    hits: float = 0.0  # how many a question gave, on average
+    hits: float = 0.0  # mean number for a query
 
     @property
     def p50(self) -> float:
@@ -54,7 +54,7 @@ class Times:
         return percentile(self.cpu_ms, 0.99)
 
     def times_of(self, other: Times) -> float:
-        """How many times what the other takes this takes, over the questions that both were asked."""
+        """Return the ratio to the time of another, over the queries that both ran."""
         asked = min(len(self.cpu_ms), len(other.cpu_ms))
         return median(self.cpu_ms[:asked]) / median(other.cpu_ms[:asked])
 
@@ -67,30 +67,32 @@ Key = tuple[str, str, str]
 """Engine, leg, filter."""
 
 
-def in_turns(
-    talks: Mapping[str, Talk], asks: Mapping[str, Sequence[Ask]], queries: Path, rounds: int
+def time_queries(
+    processes: Mapping[str, PeerProcess], asks: Mapping[str, Sequence[TimedLeg]], queries: Path, rounds: int
 ) -> dict[Key, Times]:
-    """`rounds` slices of every leg of every engine at every filter, engines in turn."""
-    for name, talk in talks.items():  # pages of mapped files and lazily made parts, before anything counts
+    """Run `rounds` slices of every leg of every engine with every filter, engines in turn."""
+    for name, process in processes.items():  # warm-up: mapped pages and lazy parts
         for ask in asks[name]:
             for chosen in FILTERS:
-                _slice(talk, ask, queries, chosen, 0, min(3, ask.questions))
+                _slice(process, ask, queries, chosen, 0, min(3, ask.questions))
     found: dict[Key, list[dict[str, list[Any]]]] = {}
     for number in range(rounds):
         for chosen in FILTERS:
-            for name, talk in talks.items():
+            for name, process in processes.items():
                 for ask in asks[name]:
                     size = min(SLICE, ask.questions)
                     if number * size < ask.questions:
-                        reply = _slice(talk, ask, queries, chosen, number * size, size)
+                        reply = _slice(process, ask, queries, chosen, number * size, size)
                         found.setdefault((name, ask.name, chosen), []).append(reply)
     return {key: _joined(slices) for key, slices in found.items()}
 
 
-def _slice(talk: Talk, ask: Ask, queries: Path, chosen: str, first: int, count: int) -> dict[str, list[Any]]:
-    where = _where(chosen, own=talk.peer.name == "dowse")
+def _slice(
+    process: PeerProcess, ask: TimedLeg, queries: Path, chosen: str, first: int, count: int
+) -> dict[str, list[Any]]:
+    where = _where(chosen, own=process.peer.name == "dowse")
     arguments = {"queries": str(queries), "where": where, "k": ask.k, "first": first, "count": count}
-    reply: dict[str, list[Any]] = talk.ask(ask.leg, **arguments, **dict(ask.extra))["value"]
+    reply: dict[str, list[Any]] = process.ask(ask.leg, **arguments, **dict(ask.extra))["value"]
     return reply
 
 

@@ -1,4 +1,4 @@
-"""The results that runs have left in the cache go in; the tables of docs/benchmarks.md come out.
+"""Tables of docs/benchmarks.md, written from benchmark results.
 
 A table stands between `<!-- NAME -->` and `<!-- end -->`; `python -m bench.report` writes them and the plots
 anew. The words around them stay: they are written by hand, and to be read again when figures move.
@@ -26,7 +26,7 @@ def main() -> None:
     runs = {each["chunks"]: each for each in plot.runs()}
     largest = plot.beside_peers(runs.values())
     if largest is None:
-        raise SystemExit("no run has measured others, too; run `python -m bench.engine --chunks 100000` first")
+        raise SystemExit("no run has measured peers; run `python -m bench.engine --chunks 100000` first")
     tables = {
         "machine": _machine(largest),
         "bars": _bars(largest),
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def filled(page: str, tables: Mapping[str, str]) -> str:
-    """The page with each table in its place; a table without a place is an error."""
+    """Replace the tables of the page; a table without its markers is an error."""
     for name, table in tables.items():
         pattern = re.compile(rf"<!-- {name} -->\n.*?<!-- end -->", re.DOTALL)
         if not pattern.search(page):
@@ -70,7 +70,7 @@ def _machine(run: Mapping[str, Any]) -> str:
 
 
 def _bars(run: Mapping[str, Any], about: tuple[str, ...] = ("",)) -> str:
-    """`about`: how the names of the figures begin."""
+    """Make a table of the figures whose names begin with `about`."""
     rows = []
     for each in run["figures"]:
         if each["bar"] is not None and each["name"].startswith(about):
@@ -120,7 +120,7 @@ def _quality(results: Mapping[str, Any]) -> str:
     for key in dict.fromkeys((each["engine"], each["setting"]) for each in outcomes):
         own = [each for each in outcomes if (each["engine"], each["setting"]) == key]
         scores = {each["dataset"]: each["ndcg@10"] for each in own}
-        if set(scores) != set(sets):  # its run was interrupted: a mean over fewer collections does not compare
+        if set(scores) != set(sets):  # an interrupted run: a mean over fewer collections cannot be compared
             continue
         average = mean(scores.values())
         cells = [f"{scores[name]:.3f}" for name in sets]

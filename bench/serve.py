@@ -1,22 +1,22 @@
-"""A number of chunks goes in; one line per bar of the HTTP face comes out: rate, tail, memory, and what a stream adds.
+"""Benchmark of `dowse serve`: request rate, latency, memory and cost of streams, one line per figure.
 
     python -m bench.serve --quick              10,000 chunks, some seconds of load
     python -m bench.serve                      100,000 chunks, 60 s of load
     python -m bench.serve --long               and 50,000 questions for the growth of memory; up to an hour
-    python -m bench.serve --words              without vectors: what the server itself can do
+    python -m bench.serve --words              without vectors: the server without the model
 
-A real `dowse serve` with two worker processes, asked over loopback by a generator in this process that keeps a few
-connections busy, but asks no more often than the bar wants. Every question is another one, so that no vector comes out
-of a cache.
+A real `dowse serve` with two worker processes answers requests of a load generator in this process over loopback.
+The generator keeps a few connections busy and sends at most the rate of the bar. All queries differ, so that no vector
+is cached.
 
-The bar of the rate is 200 a second or the CPU limit of two cores, whichever is lower: a server that is asked for more
-than it can give must leave no core idle, but for 5 %. What the engine would have answered without a server, in the CPU
-time that other programs left, is beside it: the difference is what serving takes. This generator is one of those
-programs, for it shares the two cores; its time is told. What a query takes of the engine is measured with both cores
-busy, before and after: alone on one of two hyperthreads, an engine is faster than it can be on both.
+The bar is 200 requests a second or the CPU limit of two cores, whichever is lower: an overloaded server must
+use at least 95 % of the cores. The output also shows the rate of the engine without a server in the CPU time that other
+programs left; the difference is the cost of serving. The generator shares the two cores, so its CPU time is printed.
+The CPU time of a query in the engine is measured with both cores busy, before and after: alone on one of two
+hyperthreads an engine is faster.
 
-Growth of memory is that of the processes' own, anonymous memory. Pages that are mapped from the files of the index are
-the system's cache; they are told apart.
+Memory growth counts private (anonymous) memory. Mapped pages of the index files belong to the system cache and are
+shown separately.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ from dowse.engine import Engine
 from dowse.models.registry import DEFAULT
 
 CHUNKS, QUICK_CHUNKS = 100_000, 10_000
-SHARE = 0.95  # of the limit; so much must be used
+SHARE = 0.95  # of the limit that must be reached
 WORKERS = 2
-ALONE_S = 10.0  # that the engine is measured for without a server, before and after
-LONG = 50_000  # questions; issue 7
-FILL = 15_000  # before them; measured: the own memory of a worker grows by 10 MB in its first 5,000
-WARM = 400  # questions before anything is measured: memories fill, maps are read in
+ALONE_S = 10.0  # time of measuring the engine without a server, before and after
+LONG = 50_000  # questions
+FILL = 15_000  # before them; measured: the private memory of a worker grows by 10 MB in its first 5,000
+WARM = 400  # queries before measuring: caches fill, mapped files are read
 STREAMS = 200
 
 
@@ -113,7 +113,7 @@ def _rate_figures(load: Load, engine_cpu_s: float) -> Iterator[Figure]:
 
 
 def _growth_figures(port: int, pids: list[int], texts: Iterator[str], many: int) -> Iterator[Figure]:
-    """After caches, which are bounded, and the allocator's arenas, one a thread, have filled."""
+    """Measure memory growth after the caches and the arenas of the allocator have filled."""
     ask(port, texts, pids, count=FILL, rate=10 * RATE)
     before, own = _rss_mb(pids), _rss_mb(pids, "RssAnon")
     ask(port, texts, pids, count=many, rate=10 * RATE)
@@ -124,7 +124,7 @@ def _growth_figures(port: int, pids: list[int], texts: Iterator[str], many: int)
 
 
 def _stream_figures(port: int, pids: list[int], texts: Iterator[str], alone: _Alone) -> Iterator[Figure]:
-    """CPU of whole streams, which is above that of the first event, less what the engine takes for the same alone."""
+    """Measure CPU of whole streams, minus that of the engine for the same queries."""
     ask(port, texts, pids, count=50, path="/v1/query/stream", connections=1)
     asked = [next(texts) for _ in range(STREAMS)]
     load = ask(port, iter(asked), pids, count=STREAMS, path="/v1/query/stream", connections=1)
@@ -135,15 +135,15 @@ def _stream_figures(port: int, pids: list[int], texts: Iterator[str], alone: _Al
     yield Figure("  over the engine's own", streamed_ms - alone_ms, "ms", 50, at_most=True)
 
 
-# --- what is asked, and where -----------------------------------------------------------------------
+# --- queries and index ----------------------------------------------------------------------------
 
 
 def _index(chunks: int) -> Path:
-    """A copy of the index that bench.engine makes, built if it was not."""
+    """Copy the index of bench.engine; build it if needed."""
     made = cache.folder("indexes") / f"dowse-{chunks}"
     if not made.exists():
-        with peers.Talk(peers.DOWSE) as talk:
-            talk.ask("build", chunks=chunks, vectors=str(vectors.of_corpus(chunks)), folder=str(made))
+        with peers.PeerProcess(peers.DOWSE) as process:
+            process.ask("build", chunks=chunks, vectors=str(vectors.of_corpus(chunks)), folder=str(made))
     own = cache.folder("indexes") / f"serve-{chunks}"
     shutil.rmtree(own, ignore_errors=True)
     shutil.copytree(made, own)
@@ -151,7 +151,7 @@ def _index(chunks: int) -> Path:
 
 
 def _texts() -> Iterator[str]:
-    """The 200 questions of bench.queries with a word of another one added: 40,000 that differ, again and again."""
+    """Yield the 200 queries of bench.queries, each with a word of another one: 40,000 in a cycle."""
     rows = [each.text for each in msgspec.json.decode(queries.questions().read_bytes(), type=list[queries.Question])]
     pairs = list(product(range(len(rows)), repeat=2))
     pairs.sort(key=lambda pair: ((pair[0] + pair[1]) % len(rows), pair))
@@ -161,13 +161,13 @@ def _texts() -> Iterator[str]:
 
 @dataclass(frozen=True)
 class _Alone:
-    """The engine without a server, opened as a server opens it."""
+    """Engine without a server, opened as a server opens it."""
 
     index: Path
     model: str
 
     def cpu_ms(self, warming: list[str], asked: list[str]) -> float:
-        """Of one query."""
+        """Measure CPU seconds of one query."""
         with self._engine() as engine:
             for text in warming:
                 engine.query(text)
@@ -177,7 +177,7 @@ class _Alone:
             return 1000 * (time.process_time() - started) / len(asked)
 
     def spent(self, seconds: float, skipped: int) -> tuple[int, float]:
-        """Queries, and the CPU seconds that they took."""
+        """Run queries; return their number and CPU seconds."""
         texts = islice(_texts(), skipped, None)
         with self._engine() as engine:
             for text in islice(texts, WARM // 2):
@@ -194,7 +194,7 @@ class _Alone:
 
 
 def _on_all_cores(index: Path, model: str, seconds: float) -> float:
-    """CPU seconds of one query of the engine while every worker's core is busy with such queries."""
+    """Measure CPU seconds of one query while all cores run such queries."""
     with ProcessPoolExecutor(WORKERS, get_context("spawn")) as pool:
         runs = [pool.submit(_Alone(index, model).spent, seconds, 5_000 * (1 + at)) for at in range(WORKERS)]
         counts, spent = zip(*(run.result() for run in runs), strict=True)
@@ -230,7 +230,7 @@ def _until_ready(port: int) -> None:
 
 
 def _warm(port: int, texts: Iterator[str], pids: list[int]) -> None:
-    """Until every worker has answered its part of a round: one that starts later gets no connection before it can."""
+    """Wait until every worker has answered its part of a round."""
     answering = 0
     while answering < WORKERS:
         before = [cpu_s([pid]) for pid in pids]
@@ -243,7 +243,7 @@ def _warm(port: int, texts: Iterator[str], pids: list[int]) -> None:
 
 
 def _family(pid: int) -> list[int]:
-    """A process and those that it started."""
+    """Return a process and its children."""
     own = [pid]
     for each in own:
         file = Path(f"/proc/{each}/task/{each}/children")

@@ -1,4 +1,4 @@
-"""Are definitions found? The share of those that the grammars' own tags report which are named by a chunk.
+"""Recall of symbols: share of the definitions in the tags of the grammars that a chunk names.
 
 Corpus: the standard library of the running Python, or the folders given (unpack sdists in other languages there). For
 every file that parses, the `tags.scm` in the grammar's wheel says what is defined where. A definition is *found* when
@@ -26,7 +26,7 @@ from tree_sitter import Language, Parser, Query, QueryCursor
 
 from dowse.errors import BadRequestError
 from dowse.ingest.code.grammars import wheel_of
-from dowse.ingest.code.reader import CodeReader
+from dowse.ingest.code.reader import read_code
 from dowse.ingest.sources.kinds import classify
 from dowse.ports import SourceFile
 from dowse.types import Document
@@ -39,13 +39,13 @@ ALSO = {"typescript": ("javascript",), "tsx": ("javascript",)}
 
 @dataclass(frozen=True)
 class Tags:
-    """A grammar with its own idea of definitions."""
+    """Grammar with its query for definitions."""
 
     language: Language
     query: Query
 
     def definitions(self, data: bytes) -> set[tuple[str, int]]:
-        """Names with the lines they stand on."""
+        """Return names with their lines."""
         found: set[tuple[str, int]] = set()
         for _, captures in QueryCursor(self.query).matches(Parser(self.language).parse(data).root_node):
             if any(kind.startswith("definition") for kind in captures):
@@ -57,7 +57,7 @@ class Tags:
 
 
 def tags_of(name: str) -> Tags | None:
-    """None for a language without a wheel, or whose wheel has no tags."""
+    """Load a grammar; None without a wheel, or without tags in it."""
     module, function = wheel_of(name)
     try:
         language = Language(getattr(import_module(module), function)())
@@ -103,7 +103,6 @@ def compare(document: Document, wanted: set[tuple[str, int]], figures: Figures, 
 
 
 def measure(folders: list[Path]) -> tuple[dict[str, Figures], Counter[str]]:
-    reader = CodeReader()
     tags: dict[str, Tags | None] = {}
     figures: dict[str, Figures] = defaultdict(Figures)
     missed: Counter[str] = Counter()
@@ -116,7 +115,7 @@ def measure(folders: list[Path]) -> tuple[dict[str, Figures], Counter[str]]:
             data = path.read_bytes().replace(b"\r\n", b"\n")
             started = process_time()
             try:
-                document = reader.read(SourceFile(folder.name, str(path.relative_to(folder)), data, 0))
+                document = read_code(SourceFile(folder.name, str(path.relative_to(folder)), data, 0))
             except BadRequestError:
                 continue
             row = figures[name]

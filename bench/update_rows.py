@@ -1,4 +1,4 @@
-"""A round's number goes in; the 20 chunks that it adds or replaces come out, with a word that only they have."""
+"""Rows for the update benchmark: 20 chunks for each round, with a word that only they contain."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ COUNT = 20
 
 
 def fresh_rows(number: int) -> list[dict[str, str]]:
-    """The same 20 ids in every round, with new text of about the length of real chunks."""
+    """Make 20 rows with the same ids in every round and new text of about the length of real chunks."""
     word = f"zebraword{number}"
     body = "the retry budget of a request is set where the connection pool opens its sockets and counts failures " * 6
     return [

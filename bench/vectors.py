@@ -1,4 +1,4 @@
-"""A corpus goes in; a unit vector a chunk comes out of the cache: real ones for its beginning, like ones for the rest.
+"""Vectors of the corpus: real ones for its beginning, vectors of the same distribution for the rest.
 
 Real vectors cost a CPU-second for some twenty chunks, so a part of the corpus is embedded with the default model, and
 can be gone on with (`python -m bench.vectors --real 100000`). The other chunks get vectors of the same distribution: a
@@ -24,19 +24,19 @@ from dowse.models.registry import DEFAULT
 from dowse.ports import Matrix
 
 SEED = 20261115
-GROWN_FROM = 10_000  # real ones that others are grown from; chosen: each is compared with all
+GROWN_FROM = 10_000  # real ones that others are generated from; chosen: each is compared with all
 NEIGHBOURS = 10  # a grown vector lies between a real one and one of these; chosen
 BLUR = (
     0.2  # length of the noise before normalising; by `likeness`: KS .04 to .07 at 5,000, .06 to .10 between real halves
 )
-SAVE_EVERY = 2048  # texts; an interrupted run loses no more, some two minutes. All are written anew each time
+SAVE_EVERY = 2048  # texts; an interrupted run loses at most these, some two minutes. Each time all are written
 RANKS = (1, 10, 100)
 DIMENSION = 384
-FEWEST_REAL = 1000  # chosen: below it the grown ones would lie in clumps
+FEWEST_REAL = 1000  # chosen: with fewer the generated ones would form clusters
 
 
 def of_corpus(chunks: int) -> Path:
-    """The .npy file with a float32 row a chunk, made on first use from the real vectors that there are by then."""
+    """Return the .npy file with a float32 row for each chunk, made on first use from the real vectors."""
     place = cache.folder(f"corpus-{corpus.LAYOUT}") / f"{chunks}.npy"
     if not place.exists():
         known, real = real_vectors()
@@ -56,7 +56,7 @@ def of_corpus(chunks: int) -> Path:
 
 
 def real_share(chunks: int) -> float:
-    """How many of a corpus's vectors are real ones; more may have been made since it got them."""
+    """Return the number of real vectors of a corpus; more may have been made since."""
     known, real = real_vectors()
     row_of = {each: row for row, each in enumerate(known)}
     rows = np.array([row_of.get(text_hash(text), -1) for text in texts(chunks)])
@@ -65,7 +65,7 @@ def real_share(chunks: int) -> float:
 
 
 def real_vectors() -> tuple[list[str], Matrix]:
-    """As many as were made so far, with the hashes of their texts."""
+    """Load the real vectors made so far, with the hashes of their texts."""
     place = _real_file()
     if not place.exists():
         return [], np.empty((0, DIMENSION), np.float32)
@@ -73,7 +73,7 @@ def real_vectors() -> tuple[list[str], Matrix]:
 
 
 def embed_more(count: int) -> int:
-    """Real vectors for the first `count` chunks; how many there are of any."""
+    """Embed the first `count` chunks; return the number of real vectors."""
     known, done = real_vectors()
     missing = [text for text in dict.fromkeys(texts(count)) if text_hash(text) not in set(known)]
     embedder = open_embedder(DEFAULT, models_folder=Config.load(Path.cwd(), os.environ).models_folder, threads=1)
@@ -94,7 +94,7 @@ def texts(chunks: int) -> list[str]:
 
 
 def grown(real: Matrix, count: int, seed: int = SEED) -> Matrix:
-    """`count` vectors that lie as the real ones do."""
+    """Generate `count` vectors with the distribution of the real ones."""
     rng = np.random.default_rng(seed)
     near = _neighbours(real, NEIGHBOURS)
     spread = _noise_shape(real, near)
@@ -112,7 +112,7 @@ def grown(real: Matrix, count: int, seed: int = SEED) -> Matrix:
 
 
 def likeness(real: Matrix, other: Matrix, queries: Matrix) -> dict[str, float]:
-    """By rank: the median cosine in both, and the largest distance of the two distribution functions (KS, 0 to 1)."""
+    """Compare by rank: median cosines, and the distance of the distribution functions (KS, 0 to 1)."""
     size = min(len(real), len(other))
     found: dict[str, float] = {}
     ours, theirs = (-np.sort(-(queries @ each[:size].T), axis=1) for each in (real, other))
@@ -132,7 +132,7 @@ def _ks(a: NDArray[np.float32], b: NDArray[np.float32]) -> float:
 
 
 def _neighbours(real: Matrix, count: int) -> NDArray[np.int64]:
-    """Row numbers of the nearest others of each row."""
+    """Return the row numbers of the nearest others of each row."""
     found = np.empty((len(real), count), np.int64)
     for start in range(0, len(real), 1024):
         cosines = real[start : start + 1024] @ real.T
@@ -142,7 +142,7 @@ def _neighbours(real: Matrix, count: int) -> NDArray[np.int64]:
 
 
 def _noise_shape(real: Matrix, near: NDArray[np.int64]) -> Matrix:
-    """A square root of the covariance of the steps between neighbours: noise goes where real vectors differ."""
+    """Return a root of the covariance of steps between neighbours: noise follows real differences."""
     steps = real - real[near[:, 0]]
     values, directions = np.linalg.eigh(np.cov(steps.T))
     return np.asarray(np.sqrt(np.maximum(values, 0))[:, None] * directions.T, np.float32)
@@ -153,7 +153,7 @@ def _real_file() -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Embed the beginning of the corpus; interrupt and go on as you like.")
+    parser = argparse.ArgumentParser(description="Embed the first chunks of the corpus; an interrupted run continues.")
     parser.add_argument("--real", type=int, default=10_000, metavar="N")
     wanted = parser.parse_args().real
     os.nice(10)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from crash_writers import Nursery
+from crash_writers import CrashWriters
 
 _MEMORY_DISK = Path("/dev/shm")  # an fsync costs nothing there; where there is none, tests are slower
 
@@ -57,17 +57,17 @@ def index(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture(scope="module")
-def _one_nursery() -> Iterator[Nursery]:
-    nursery = Nursery()
-    yield nursery
-    nursery.close()
+def _shared_crash_writers() -> Iterator[CrashWriters]:
+    crash_writers = CrashWriters()
+    yield crash_writers
+    crash_writers.close()
 
 
 @pytest.fixture
-def nursery(_one_nursery: Nursery) -> Iterator[Nursery]:
+def crash_writers(_shared_crash_writers: CrashWriters) -> Iterator[CrashWriters]:
     """Processes that write, to be met and killed."""
-    yield _one_nursery
-    _one_nursery.settle()
+    yield _shared_crash_writers
+    _shared_crash_writers.kill_all()
 
 
 @pytest.fixture

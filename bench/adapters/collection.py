@@ -1,6 +1,6 @@
-"""A folder with texts and vectors goes in; a collection that every framework can be filled from comes out.
+"""Collection of texts and vectors from which every framework of the quality benchmark is filled.
 
-Standard library and numpy alone: every peer of the quality comparison runs it, so that all rank with the same vectors.
+Only the standard library and numpy: every peer of the benchmark runs it, so that all rank with the same vectors.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from json_server import each_timed, read, rows, serve
 
-K = 10  # what is judged
+K = 10  # depth of the metric
 
 
 class Texts:
-    """A collection: ids, texts and vectors of documents; texts and vectors of questions."""
+    """Ids, texts and vectors of documents; texts and vectors of queries."""
 
     def __init__(self, folder: str) -> None:
         found = list(rows(f"{folder}/corpus.jsonl"))
@@ -34,7 +34,10 @@ class Texts:
 
 
 class Judged:
-    """Builds with `index(texts, setting)`, which gives a function from a question and its vector to ids, best first."""
+    """Engine under test.
+
+    `index(texts, setting)` returns a function from a query and its vector to ids, best first.
+    """
 
     def __init__(
         self, index: Callable[[Texts, str], Callable[[str, Any], list[str]]], facts: Callable[[], Any]
@@ -52,13 +55,13 @@ class Judged:
         return each_timed(lambda pair: ask(*pair)[:K], pairs) | {"index_cpu_s": index_s}
 
     def facts(self) -> dict[str, Any]:
-        """Versions, and the CPU seconds of importing."""
+        """Return versions, and CPU seconds of importing."""
         found: dict[str, Any] = self._facts()
         return found
 
 
 def main(load: Callable[[], tuple[Any, Any]]) -> None:
-    """Serve a peer whose `load` imports it. Its import time is all that this process has done by then."""
+    """Serve a peer whose `load` imports it; until then this process spent its CPU on imports only."""
     index, facts = load()
     spent = time.process_time()
     serve(Judged(index, lambda: {**facts(), "import_cpu_s": spent}))

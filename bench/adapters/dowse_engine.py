@@ -1,4 +1,4 @@
-"""Dowse, asked as its peers are: the same corpus, vectors and questions, through the store and the query pipeline."""
+"""Dowse under test: the same corpus, vectors and queries as its peers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from json_server import each_timed, read, rows, serve, size_mb, versions
+from msgspec.structs import replace
 
 import dowse
 from bench import corpus
@@ -21,6 +21,7 @@ from dowse.ingest.pipeline import IndexOptions
 from dowse.models import open_embedder
 from dowse.models.registry import DEFAULT
 from dowse.ports import Matrix, Progress
+from dowse.query.assemble import Parts
 from dowse.query.pipeline import answer, prepared
 from dowse.query.stream import stream
 from dowse.store.embedded import EmbeddedStore
@@ -33,7 +34,7 @@ GROUP = 64  # documents a transaction, as `dowse index` does
 
 
 class Known:
-    """An embedder that looks vectors up, so that embedding a question costs nothing here."""
+    """Embedder that looks vectors up, so that embedding a query costs nothing."""
 
     model = DEFAULT
     dimension = 384
@@ -51,13 +52,13 @@ class Known:
 
 
 class Dowse:
-    """An index of the corpus, in a process that lives on."""
+    """Index of the corpus in a long-running process."""
 
     def __init__(self) -> None:
         self._tokenizer = Tokenizer()
 
     def build(self, chunks: int, vectors: str, folder: str) -> dict[str, Any]:
-        """Words by group, published about every 2,000 chunks; then all vectors."""
+        """Write words by group, published about every 2,000 chunks; then all vectors."""
         self._folder = Path(folder)
         shutil.rmtree(folder, ignore_errors=True)
         store = EmbeddedStore(self._folder)
@@ -94,42 +95,47 @@ class Dowse:
         }
 
     def open(self, folder: str, *, read_only: bool = True, kernel: str = "fast") -> dict[str, Any]:
-        """In a process that lives on, as `dowse serve` is: with the fast kernel."""
+        """Open the index as `dowse serve` does, with the fast kernel."""
         self._folder = Path(folder)
-        self._store = EmbeddedStore(self._folder, read_only=read_only, kernel=open_kernel(kernel))
+        chosen = open_kernel(kernel)
+        self._store = EmbeddedStore(self._folder, read_only=read_only, kernel=chosen)
+        self._parts = Parts(fusion_kernel=chosen.fusion)
         return {"chunks": self._store.reader().stats.chunks}
 
     def hybrid(self, queries: str, where: list[str] | None, k: int, first: int, count: int) -> dict[str, Any]:
-        """What peers do, too: plan, three legs, complete scoring, z fusion, the text of the best. `stream` gives it
-        first; adjustments, parents and confidence come after it, see `whole`.
+        """Run the part that peers have too: plan, three legs, complete scoring, z fusion, texts of the best.
+
+        Adjustments, parents and confidence follow in `whole`.
         """
         embedder, chosen = Known.of(queries), _filter(where)
         reader = self._store.reader()
 
         def ask(question: Any) -> list[str]:
             request = QueryRequest(question["text"], top_k=k, where=chosen)
-            ready = prepared(request, reader, embedder, self._tokenizer, only_shown=True, early=True)
+            ready = prepared(request, reader, embedder, self._tokenizer, parts=self._parts, only_shown=True, early=True)
             return [hit.id for hit in next(stream(ready)).result.chunks]
 
         return each_timed(ask, read(queries)[first : first + count])
 
     def whole(self, queries: str, where: list[str] | None, k: int, first: int, count: int) -> dict[str, Any]:
-        """The default profile to its end."""
+        """Run the whole default profile."""
         embedder, chosen = Known.of(queries), _filter(where)
         reader = self._store.reader()
 
         def ask(question: Any) -> list[str]:
             request = QueryRequest(question["text"], top_k=k, where=chosen)
-            return [hit.id for hit in answer(request, reader, embedder, self._tokenizer).chunks]
+            return [hit.id for hit in answer(request, reader, embedder, self._tokenizer, parts=self._parts).chunks]
 
         return each_timed(ask, read(queries)[first : first + count])
 
     def stages(self, queries: str, where: list[str] | None, k: int, first: int, count: int) -> dict[str, float]:
-        """Median wall milliseconds by stage of the pipeline."""
+        """Return median wall milliseconds by stage of the pipeline."""
         embedder, chosen, found = Known.of(queries), _filter(where), {}
         for question in read(queries)[first : first + count]:
             request = QueryRequest(question["text"], top_k=k, where=chosen, cache=False)
-            for stage, ms in answer(request, self._store.reader(), embedder, self._tokenizer).query_metadata.stages:
+            for stage, ms in answer(
+                request, self._store.reader(), embedder, self._tokenizer, parts=self._parts
+            ).query_metadata.stages:
                 found.setdefault(stage, []).append(ms)
         return {stage: float(np.median(values)) for stage, values in found.items()}
 
@@ -152,7 +158,7 @@ class Dowse:
         return each_timed(ask, np.load(queries.replace(".json", ".npy"))[first : first + count])
 
     def update(self, fresh: list[dict[str, str]], seed: int) -> dict[str, Any]:
-        """20 chunks as four files, vectors at hand, until a search by a word that only they have finds them."""
+        """Update 20 chunks in four files, with vectors at hand, until a search for their word finds them."""
         vectors = np.random.default_rng(seed).standard_normal((len(fresh), 384)).astype(np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
         documents = [_fresh_document(fresh[first : first + 5]) for first in range(0, len(fresh), 5)]
@@ -176,7 +182,7 @@ class Dowse:
         }
 
     def recall(self, queries: str, corpus_file: str, vectors: str, where: list[str] | None, k: int) -> dict[str, float]:
-        """Of the exact nearest k, how many the dense leg finds; equal cosines count. And whether it finds k at all."""
+        """Measure the share of the exact nearest k that the dense leg finds; equal cosines count."""
         matrix = np.load(vectors, mmap_mode="r")
         lines = list(rows(corpus_file))
         allowed = np.array([not where or line[where[0]] in where[1:] for line in lines])
@@ -192,21 +198,23 @@ class Dowse:
         return {"recall": hits / sum(map(len, best)), "full": full / len(best), "matches": int(allowed.sum())}
 
     def rank(self, folder: str, index: str) -> dict[str, Any]:
-        """A test collection's questions, by the default profile. Its index was built by `dowse eval`."""
+        """Rank the queries of a test collection with the default profile; `dowse eval` built the index."""
         self.open(index)
         queries = f"{folder}/queries.json"
         vectors = dict(zip(read(queries), np.load(f"{folder}/queries.npy"), strict=True))
         embedder, reader = Known(vectors), self._store.reader()
 
         def ask(text: str) -> list[str]:
-            found = answer(QueryRequest(text, top_k=10, cache=False), reader, embedder, self._tokenizer).chunks
+            found = answer(
+                QueryRequest(text, top_k=10, cache=False), reader, embedder, self._tokenizer, parts=self._parts
+            ).chunks
             return [hit.source_uri.split("/", 1)[1] for hit in found]
 
         ask(read(queries)[0])
         return each_timed(ask, read(queries)) | {"index_cpu_s": self._words_again(), "import_cpu_s": IMPORT_CPU_S}
 
     def _words_again(self) -> float:
-        """CPU seconds of making words and vectors searchable from the truth, without embedding."""
+        """Measure CPU seconds of rebuilding words and vectors from the database, without embedding."""
         with tempfile.TemporaryDirectory(prefix="dowse-bench-") as place:
             shutil.copytree(self._folder, f"{place}/index")
             store = EmbeddedStore(Path(place) / "index")
@@ -219,7 +227,7 @@ class Dowse:
         return spent
 
     def index_files(self, folder: str, index: str) -> dict[str, Any]:
-        """What `dowse index` does before it embeds: reading, cutting, writing and publishing words; then linking."""
+        """Index files without embedding: reading, chunking, writing and publishing words; then linking."""
         shutil.rmtree(index, ignore_errors=True)
         engine = dowse.open(index, embedder=None)
         linking_since: list[float] = []
@@ -255,7 +263,7 @@ class Dowse:
 
 
 def _best_cosines(matrix: Any, asked: Any, allowed: Any, k: int) -> list[Any]:
-    """By question, the k largest cosines over the rows allowed, falling; exact, in blocks."""
+    """Compute the k largest cosines of each query over the allowed rows, falling; exact, in blocks."""
     kept = np.full((len(asked), 0), 0, np.float32)
     for start in range(0, len(matrix), 50_000):
         block = np.asarray(matrix[start : start + 50_000])[allowed[start : start + 50_000]]

@@ -1,7 +1,7 @@
-"""Requests enter as JSON lines, replies leave as JSON lines: how a peer in an environment of its own is asked.
+"""Server of a peer: requests and replies as JSON lines.
 
-Standard library alone, because every peer's environment runs it. A request is `{"do": NAME, …arguments}`; the reply is
-what the engine's method of that name returns, with `cpu_s`, the CPU time of all threads of this process meanwhile.
+Only the standard library, because every environment runs it. A request is `{"do": NAME, …arguments}`; the reply is the
+result of the method of that name, with `cpu_s`, the CPU time of all threads of this process meanwhile.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ OUT = "out"
 
 
 def serve(engine: object) -> None:
-    """Answer until the input ends. What the engine prints goes to stderr, so that replies stay clean."""
+    """Answer requests until the input ends.
+
+    Output of the engine goes to stderr, so that replies stay clean.
+    """
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:
@@ -32,7 +35,7 @@ def serve(engine: object) -> None:
 
 
 def each_timed(call: Callable[[Any], Any], asked: Sequence[Any]) -> dict[str, list[Any]]:
-    """CPU and wall milliseconds of each call, and what each returned."""
+    """Return CPU and wall milliseconds of each call, and its result."""
     cpu, wall, found = [], [], []
     for item in asked:
         wall_started, cpu_started = time.perf_counter(), time.process_time()
@@ -44,7 +47,7 @@ def each_timed(call: Callable[[Any], Any], asked: Sequence[Any]) -> dict[str, li
 
 
 def rows(file: str) -> Iterator[dict[str, str]]:
-    """The corpus."""
+    """Yield the rows of the corpus."""
     with open(file, encoding="utf-8") as stream:
         for line in stream:
             yield json.loads(line)
@@ -56,7 +59,7 @@ def read(file: str) -> Any:
 
 
 def rss_mb() -> float:
-    """Resident now, not at the peak."""
+    """Return the current resident memory, not the peak."""
     with open("/proc/self/statm", encoding="ascii") as stream:
         return int(stream.read().split()[1]) * resource.getpagesize() / 1e6
 

@@ -1,4 +1,4 @@
-"""LanceDB: one full-text leg, an IVF_HNSW_SQ vector index and RRF, as its documentation builds a hybrid search."""
+"""LanceDB: full-text leg, IVF_HNSW_SQ vector index and RRF, as in its documentation of hybrid search."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BATCH = 10_000
 
 
 class Lance:
-    """A table with the corpus. Words are Dowse's prose terms, split at blanks: every engine indexes the same terms."""
+    """Table of the corpus. Words are the prose terms of Dowse: every engine indexes the same terms."""
 
     def open(self, folder: str) -> None:
         self._folder = folder
@@ -70,8 +70,9 @@ class Lance:
         return each_timed(ask, self._asked(queries, first, count))
 
     def update(self, fresh: list[dict[str, str]], seed: int) -> dict[str, Any]:
-        """20 chunks replaced or added, then looked for by a word that only they have. LanceDB forces nothing to the
-        disk; what that takes for the files it wrote is told beside it.
+        """Replace or add 20 chunks, then search for a word that only they contain.
+
+        LanceDB does not sync its files; the time to sync them is reported separately.
         """
         before = self._files()
         vectors = np.random.default_rng(seed).standard_normal((len(fresh), 384)).astype(np.float32)
@@ -93,7 +94,7 @@ class Lance:
         return {"cpu_ms": 1000 * (done - started), "sync_cpu_ms": 1000 * (ended - syncing), "found": found}
 
     def _files(self) -> dict[str, int]:
-        """When each was changed last."""
+        """Return the times of the last changes."""
         paths = (os.path.join(folder, name) for folder, _, names in os.walk(self._folder) for name in names)
         return {path: os.stat(path).st_mtime_ns for path in paths}
 

@@ -13,7 +13,7 @@ def load() -> tuple[Any, Any]:
     import Stemmer
 
     def index(texts: Texts, setting: str) -> Any:
-        """default: its tokenizer with English stop words. best: the Snowball stemmer, k1 1.2, b .75."""
+        """default: its tokenizer with English stop words. best: the Snowball stemmer, k1 1.2, b 0.75."""
         best = setting != "default"
         options = {"stopwords": "en", "stemmer": Stemmer.Stemmer("english") if best else None, "show_progress": False}
         made = bm25s.BM25(k1=1.2, b=0.75) if best else bm25s.BM25()

@@ -16,7 +16,7 @@ def load() -> tuple[Any, Any]:
     from lancedb.rerankers import LinearCombinationReranker, RRFReranker
 
     def index(texts: Texts, setting: str) -> Any:
-        """default: RRF over ten. best: linear combination of 100, the vectors weighted by .7, its default."""
+        """default: RRF over ten. best: linear combination of 100, the vectors weighted by 0.7, its default."""
         table = lancedb.connect(tempfile.mkdtemp(prefix="dowse-bench-")).create_table(
             "documents",
             [
@@ -38,7 +38,7 @@ def load() -> tuple[Any, Any]:
 
 
 def plain(question: str) -> str:
-    """Without what its query language would read as syntax."""
+    """Remove characters that are syntax in its query language."""
     return "".join(char if char.isalnum() else " " for char in question)
 
 

@@ -1,4 +1,4 @@
-"""LangChain: an EnsembleRetriever (weighted RRF, c = 60) over a BM25Retriever and an in-memory vector store."""
+"""LangChain: EnsembleRetriever (weighted RRF) over a BM25Retriever and an in-memory vector store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def load() -> tuple[Any, Any]:
             return list(self._texts.vector(text).tolist())
 
     def index(texts: Texts, setting: str) -> Any:
-        """default: weights .5 and .5, ten of each leg, split at blanks. best: 100 of each, lower-cased, stemmed."""
+        """default: weights 0.5, ten of each leg, split at blanks. best: 100 of each, lower case, stemmed."""
         k = K if setting == "default" else DEEP
         documents = [
             Document(page_content=text, metadata={"name": name})

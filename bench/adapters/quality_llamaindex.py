@@ -1,4 +1,4 @@
-"""LlamaIndex: a QueryFusionRetriever over a vector index and its BM25Retriever (bm25s), without generated queries."""
+"""LlamaIndex: QueryFusionRetriever over a vector index and BM25Retriever, without generated queries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def load() -> tuple[Any, Any]:
             return self._get_query_embedding(query)
 
     def index(texts: Texts, setting: str) -> Any:
-        """default: reciprocal_rerank over ten of each, as its guide does. best: relative_score over 100 of each."""
+        """default: reciprocal_rerank over ten of each, as in its guide. best: relative_score over 100."""
         Known.texts = texts
         Settings.llm, Settings.embed_model = MockLLM(), Known()
         k = K if setting == "default" else DEEP

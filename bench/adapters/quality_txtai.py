@@ -1,4 +1,4 @@
-"""txtai: one Embeddings index with `hybrid`, its own BM25 beside a faiss vector index, weighted by .5."""
+"""txtai: one Embeddings index with `hybrid`, its own BM25 beside a faiss vector index, weighted by 0.5."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def load() -> tuple[Any, Any]:
     from txtai import Embeddings
 
     def index(texts: Texts, setting: str) -> Any:
-        """default: hybrid as it is. best: vectors weighted by .7, its words by .3."""
+        """default: hybrid as it is. best: vectors weighted by 0.7, words by 0.3."""
         settings: dict[str, Any] = {
             "method": "external",
             "transform": lambda some: np.array([texts.vector(text) for text in some], np.float32),

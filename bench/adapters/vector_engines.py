@@ -1,4 +1,7 @@
-"""Vector engines over the same vectors: faiss flat, faiss HNSW and Chroma, chosen by the first argument."""
+"""Vector engines over the same vectors.
+
+faiss flat, faiss HNSW and Chroma, chosen by the first argument.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ DEGREE, EF_BUILD, EF_SEARCH = 32, 100, 128  # HNSW: M, efConstruction and efSear
 
 
 class Faiss:
-    """A filter is an id selector, made anew for every query."""
+    """faiss; a filter is an id selector, made for every query."""
 
     hnsw = False
 
@@ -66,7 +69,7 @@ class FaissHnsw(Faiss):
 
 
 class Chroma:
-    """Its defaults, with the collection kept on disk; a filter is a `where` on metadata."""
+    """Chroma with its defaults and the collection on disk; a filter is a `where` on metadata."""
 
     def build(self, corpus: str, vectors: str, folder: str) -> dict[str, Any]:
         import chromadb

@@ -1,4 +1,7 @@
-"""Word engines over the same terms: rank_bm25, bm25s, tantivy raw and SQLite FTS5, chosen by the first argument."""
+"""Word engines over the same terms.
+
+rank_bm25, bm25s, tantivy raw and SQLite FTS5, chosen by the first argument.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ FIELDS = ("tenth", "part")
 
 
 class RankBm25:
-    """Every chunk is scored in Python at every query; a filter has to be applied to all scores."""
+    """rank_bm25: scores every chunk in Python at every query; a filter is applied to all scores."""
 
     def build(self, corpus: str, vectors: str, folder: str) -> dict[str, Any]:
         from rank_bm25 import BM25Okapi
@@ -41,7 +44,7 @@ class RankBm25:
 
 
 class Bm25s:
-    """Scores are made at build time and added up at query time; a filter is a weight mask."""
+    """bm25s: computes scores at build time and adds them at query time; a filter is a weight mask."""
 
     def build(self, corpus: str, vectors: str, folder: str) -> dict[str, Any]:
         import bm25s
@@ -75,7 +78,7 @@ class Bm25s:
 
 
 class Tantivy:
-    """tantivy-py by itself: a boolean query over one field, stored ids fetched."""
+    """tantivy-py: a boolean query over one field; stored ids are fetched."""
 
     def build(self, corpus: str, vectors: str, folder: str) -> dict[str, Any]:
         import tantivy
@@ -128,7 +131,7 @@ class Tantivy:
 
 
 class Fts5:
-    """SQLite's own full-text index, ordered by its bm25 function."""
+    """Full-text index of SQLite, ordered by its bm25 function."""
 
     def build(self, corpus: str, vectors: str, folder: str) -> dict[str, Any]:
         os.makedirs(folder, exist_ok=True)

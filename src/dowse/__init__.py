@@ -7,17 +7,39 @@ if TYPE_CHECKING:
     from dowse.adapters.openai_tool import KnowledgeTool as KnowledgeTool
     from dowse.engine import Engine as Engine
     from dowse.engine import open as open
+    from dowse.filters import by_author as by_author
+    from dowse.filters import by_channel as by_channel
+    from dowse.filters import by_corpus as by_corpus
+    from dowse.filters import by_document as by_document
+    from dowse.filters import by_language as by_language
+    from dowse.filters import by_meta as by_meta
+    from dowse.filters import by_path as by_path
+    from dowse.filters import by_repo as by_repo
+    from dowse.filters import by_section_type as by_section_type
+    from dowse.filters import by_service as by_service
+    from dowse.filters import by_source as by_source
+    from dowse.filters import created_after as created_after
+    from dowse.filters import created_before as created_before
+    from dowse.filters import exclude_document as exclude_document
+    from dowse.ingest.documents import NewDocument as NewDocument
+    from dowse.ingest.readers.plugin import Piece as Piece
+    from dowse.ingest.readers.plugin import build_document as build_document
     from dowse.models.cross_encoder import CrossEncoderReranker as CrossEncoderReranker
+    from dowse.ports import LLM as LLM
+    from dowse.ports import Candidate as Candidate
+    from dowse.ports import Embedder as Embedder
+    from dowse.ports import Reranker as Reranker
     from dowse.ports import Retriever as Retriever
     from dowse.query.retrievers import GraphRetriever as GraphRetriever
     from dowse.query.retrievers import HybridRetriever as HybridRetriever
     from dowse.query.retrievers import QueryProcessor as QueryProcessor
     from dowse.query.retrievers import RetrievalPipeline as RetrievalPipeline
     from dowse.query.stages.fusion import reciprocal_rank_fusion as reciprocal_rank_fusion
+    from dowse.query.stages.graph import GraphOptions as GraphOptions
     from dowse.query.stages.mmr import apply_mmr as apply_mmr
+    from dowse.query.stages.rerank import ScoreReranker as ScoreReranker
     from dowse.query.stages.rerank_heuristic import HeuristicReranker as HeuristicReranker
     from dowse.query.stages.rerank_llm import LLMReranker as LLMReranker
-    from dowse.query.stages.rerank_score import ScoreReranker as ScoreReranker
     from dowse.reports import IndexReport as IndexReport
     from dowse.types import Chunk as Chunk
     from dowse.types import CorpusType as CorpusType
@@ -33,29 +55,51 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Candidate": "dowse.ports",
     "Chunk": "dowse.types",
     "CorpusType": "dowse.types",
     "CrossEncoderReranker": "dowse.models.cross_encoder",
     "Document": "dowse.types",
     "Edge": "dowse.types",
+    "Embedder": "dowse.ports",
     "Engine": "dowse.engine",
+    "GraphOptions": "dowse.query.stages.graph",
     "GraphRetriever": "dowse.query.retrievers",
     "HeuristicReranker": "dowse.query.stages.rerank_heuristic",
     "HybridRetriever": "dowse.query.retrievers",
     "IndexReport": "dowse.reports",
     "KnowledgeTool": "dowse.adapters.openai_tool",
+    "LLM": "dowse.ports",
     "LLMReranker": "dowse.query.stages.rerank_llm",
+    "NewDocument": "dowse.ingest.documents",
+    "Piece": "dowse.ingest.readers.plugin",
     "QueryProcessor": "dowse.query.retrievers",
     "QueryRequest": "dowse.types",
     "QueryResult": "dowse.types",
     "QueryType": "dowse.types",
+    "Reranker": "dowse.ports",
     "RetrievalPipeline": "dowse.query.retrievers",
     "Retriever": "dowse.ports",
-    "ScoreReranker": "dowse.query.stages.rerank_score",
+    "ScoreReranker": "dowse.query.stages.rerank",
     "ScoredChunk": "dowse.types",
     "ServiceContext": "dowse.types",
     "Source": "dowse.types",
     "apply_mmr": "dowse.query.stages.mmr",
+    "build_document": "dowse.ingest.readers.plugin",
+    "by_author": "dowse.filters",
+    "by_channel": "dowse.filters",
+    "by_corpus": "dowse.filters",
+    "by_document": "dowse.filters",
+    "by_language": "dowse.filters",
+    "by_meta": "dowse.filters",
+    "by_path": "dowse.filters",
+    "by_repo": "dowse.filters",
+    "by_section_type": "dowse.filters",
+    "by_service": "dowse.filters",
+    "by_source": "dowse.filters",
+    "created_after": "dowse.filters",
+    "created_before": "dowse.filters",
+    "exclude_document": "dowse.filters",
     "open": "dowse.engine",
     "reciprocal_rank_fusion": "dowse.query.stages.fusion",
 }

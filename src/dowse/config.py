@@ -1,8 +1,8 @@
-"""Settings files, environment and flags enter; one frozen Config that knows each value's origin leaves.
+"""Settings: files, environment and flags enter; one frozen Config with the origin of each value leaves.
 
-Later wins: built-in default, the user's config.toml, the project's dowse.toml or [tool.dowse] in its
-pyproject.toml, DOWSE_* in the environment, flags. API keys are no settings: they are read from the
-environment where they are used.
+A later source overrides an earlier one: default, the user's config.toml, the project's dowse.toml or [tool.dowse] in
+its pyproject.toml, DOWSE_* variables, flags. API keys are not settings: they are read from the environment where they
+are used.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+import msgspec
 
 from dowse.errors import BadRequestError
 
@@ -24,14 +26,22 @@ PROFILES = "profiles"  # [profiles.NAME]
 KINDS = "kinds"  # [[kinds]]; with the one above, the keys of a settings file that hold tables
 FLAG = "flag"
 DEFAULT = "default"
+RENAMED_KEYS: Mapping[str, str] = {"crowd": "hubness", "pull": "smoothing", "steer": ""}
+"""Former keys of [profiles.NAME] and their names today; an empty name is a key without effect. Read for one version."""
 
+_EFFECTS = {
+    "index": "read and write an index outside the project",
+    "embedder": "send indexed text to a server, or load a model from outside",
+    "reranker": "load a model from outside",
+    "models_folder": "load models from outside the project",
+    "llm_base_url": "send indexed text to a server",
+}  # of settings that a project's file may set only if it is trusted
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*([kmg]?)i?b?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3}
 
 
-@dataclass(frozen=True)
-class Setting:
-    """One thing that can be set."""
+class ConfigKey(msgspec.Struct, frozen=True):
+    """One setting: its name, its variable, the form of its value."""
 
     name: str
     variable: str
@@ -40,25 +50,34 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("index", "DOWSE_INDEX", "path", "The index folder; else the nearest .dowse/ upwards."),
-    Setting("embedder", "DOWSE_EMBEDDER", "text", "auto, none, a name, a folder, a hub id, URL#model."),
-    Setting("models_folder", "DOWSE_MODELS", "path", "Where model weights are kept."),
-    Setting("threads", "DOWSE_THREADS", "count", "Threads for embedding."),
-    Setting("max_file_bytes", "DOWSE_MAX_FILE_BYTES", "size", "Larger files are skipped; 500KB, 4MB."),
-    Setting("scrub_names", "DOWSE_SCRUB_NAMES", "path", "A file of names that --scrub hides, one a line."),
-    Setting("kernel", "DOWSE_KERNEL", "text", "Inner loops: auto (fast in servers that have it), numpy, fast."),
-    Setting("top_k", "DOWSE_TOP_K", "count", "How many hits a search gives; else what the profile says."),
-    Setting("profile", "DOWSE_PROFILE", "text", "The named query pipeline."),
-    Setting("reranker", "DOWSE_RERANKER", "text", "The cross-encoder: none, a folder, a hub id."),
-    Setting("llm_base_url", "DOWSE_LLM_BASE_URL", "text", "An OpenAI-compatible endpoint, as https://host/v1."),
-    Setting("llm_model", "DOWSE_LLM_MODEL", "text", "The language model to ask there; the key: DOWSE_LLM_API_KEY."),
+    ConfigKey("index", "DOWSE_INDEX", "path", "Index folder."),
+    ConfigKey(
+        "embedder", "DOWSE_EMBEDDER", "text", "Embedding model: auto, none, a name, a folder, a hub id or URL#model."
+    ),
+    ConfigKey("models_folder", "DOWSE_MODELS", "path", "Folder of downloaded models."),
+    ConfigKey("threads", "DOWSE_THREADS", "count", "Number of threads for embedding."),
+    ConfigKey("max_file_bytes", "DOWSE_MAX_FILE_BYTES", "size", "Skip larger files: 500KB, 4MB."),
+    ConfigKey("scrub_names", "DOWSE_SCRUB_NAMES", "path", "File of names that --pseudonyms replaces, one a line."),
+    ConfigKey(
+        "kernel",
+        "DOWSE_KERNEL",
+        "text",
+        "Implementation of the inner loops: auto, numpy or fast; auto uses fast in servers.",
+    ),
+    ConfigKey("top_k", "DOWSE_TOP_K", "count", "Number of results [default: by profile]."),
+    ConfigKey("profile", "DOWSE_PROFILE", "text", "Named query pipeline."),
+    ConfigKey("reranker", "DOWSE_RERANKER", "text", "Cross-encoder: none, a folder or a hub id."),
+    ConfigKey("llm_base_url", "DOWSE_LLM_BASE_URL", "text", "OpenAI-compatible endpoint, such as https://host/v1."),
+    ConfigKey(
+        "llm_model", "DOWSE_LLM_MODEL", "text", "Language model at that endpoint; its API key is in DOWSE_LLM_API_KEY."
+    ),
 )
 
 
 def user_folder(kind: Literal["cache", "config"]) -> Path:
-    """Where the system has a program's files of this kind: as XDG says, or as Apple does.
+    """Return the user's folder for files of this kind, by the rules of XDG or Apple.
 
-    platformdirs knows it, too, takes 9 ms of every cold search to import, and .4 MB.
+    platformdirs does the same, but its import adds 9 ms and 0.4 MB to every cold search.
     """
     if chosen := os.environ.get(f"XDG_{kind.upper()}_HOME", "").strip():
         return Path(chosen).expanduser() / "dowse"
@@ -73,7 +92,7 @@ def default_models_folder() -> Path:
 
 @dataclass(frozen=True)
 class Config:
-    """All settings. `Config()` is the defaults; `load` also reads files and the environment."""
+    """All settings. `Config()` has the defaults; `load` also reads files and the environment."""
 
     index: Path | None = None
     embedder: str = "auto"
@@ -93,7 +112,7 @@ class Config:
 
     @classmethod
     def load(cls, start: Path, env: Mapping[str, str], flags: Mapping[str, str] | None = None) -> Config:
-        """The settings that hold in the folder `start`. `flags` are texts by setting name, as typed."""
+        """Load the settings for the folder `start`. `flags` are texts by setting name, as typed."""
         values: dict[str, Any] = {}
         origins: dict[str, str] = {}
         for origin, layer in _layers(start, env, flags or {}):
@@ -105,25 +124,37 @@ class Config:
             origins |= dict.fromkeys(layer, origin)
         return cls(**values, origins=tuple(origins.items()))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """A sentence for each former key in a profile, with the key to write instead."""
+        return tuple(
+            f"[profiles.{profile}]: {old} is called {new} now; rename the key"
+            if (new := RENAMED_KEYS[old])
+            else f"[profiles.{profile}]: {old} has no effect any more; remove the key"
+            for profile, table in self.profiles.items()
+            for old in RENAMED_KEYS
+            if old in table
+        )
+
     def origin(self, name: str) -> str:
-        """A file, a variable, "flag" or "default"."""
+        """Return the source of a value: a file, a variable, "flag" or "default"."""
         return dict(self.origins).get(name, DEFAULT)
 
 
-def setting(name: str) -> Setting:
-    """The setting of that name, or an error with the nearest one."""
-    return _known(name, "no setting")
+def setting(name: str) -> ConfigKey:
+    """Return the setting of that name, or raise an error that names the nearest one."""
+    return _known(name, "unknown setting")
 
 
 def user_file(env: Mapping[str, str]) -> Path:
-    """The user's config.toml, whether it exists or not."""
+    """Return the path of the user's config.toml, whether it exists or not."""
     if named := env.get(USER_FILE_VARIABLE):
         return Path(named).expanduser()
     return user_folder("config") / "config.toml"
 
 
 def project_file(start: Path) -> Path | None:
-    """The nearest dowse.toml, or pyproject.toml with [tool.dowse], up to the root of the project."""
+    """Find the nearest dowse.toml, or pyproject.toml with [tool.dowse], up to the root of the project."""
     for folder in _up_to_root(start):
         if (folder / PROJECT_FILE).is_file():
             return folder / PROJECT_FILE
@@ -133,22 +164,43 @@ def project_file(start: Path) -> Path | None:
 
 
 def find_index(start: Path) -> Path | None:
-    """The nearest .dowse/ in `start` or above it."""
+    """Find the nearest .dowse/ in `start` or above it."""
     return next((f / INDEX_FOLDER for f in (start, *start.parents) if os.path.isdir(f / INDEX_FOLDER)), None)
 
 
 def new_index(start: Path) -> Path:
-    """Where an index for `start` is made: at the root of its git work tree, else in `start` itself."""
+    """Return the place for a new index: the root of the git work tree around `start`, else `start` itself."""
     return (_git_root(start) or start) / INDEX_FOLDER
 
 
 def write_setting(file: Path, name: str, text: str) -> None:
-    """Set one key in a settings file of our own and keep the rest; the file is replaced as a whole."""
+    """Set one key in a settings file of our own and keep the rest."""
+    import json
+
     value = _from_text(setting(name), text, "config set")
-    line = f"{name} = {value}" if isinstance(value, int) else f"{name} = {_quoted(text)}"
-    old = _read(file).splitlines() if file.exists() else []
-    at = next((i for i, row in enumerate(old) if re.match(rf"\s*{name}\s*=", row)), None)
-    rows = [line, *old] if at is None else [*old[:at], line, *old[at + 1 :]]
+    # A TOML basic string is written as JSON writes it.
+    line = f"{name} = {value}" if isinstance(value, int) else f"{name} = {json.dumps(text)}"
+    rows, at = _rows(file, name)
+    _replace(file, name, [line, *rows] if at is None else [*rows[:at], line, *rows[at + 1 :]])
+
+
+def unset_setting(file: Path, name: str) -> bool:
+    """Remove one key from a settings file of our own; return whether it was there."""
+    rows, at = _rows(file, name)
+    if at is not None:
+        _replace(file, name, [*rows[:at], *rows[at + 1 :]])
+    return at is not None
+
+
+def _rows(file: Path, name: str) -> tuple[list[str], int | None]:
+    """Read the lines of a settings file and find the one that sets a key, before the first table."""
+    rows = _read(file).splitlines() if file.exists() else []
+    tables = next((at for at, row in enumerate(rows) if row.lstrip().startswith("[")), len(rows))
+    return rows, next((at for at, row in enumerate(rows[:tables]) if re.match(rf"\s*{name}\s*=", row)), None)
+
+
+def _replace(file: Path, name: str, rows: Sequence[str]) -> None:
+    """Write a settings file as a whole, so that a crash leaves the old one or the new one."""
     scratch = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -164,13 +216,13 @@ def write_setting(file: Path, name: str, text: str) -> None:
 
 def _layers(start: Path, env: Mapping[str, str], flags: Mapping[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
     user = user_file(env)
-    if user.exists():  # also a device: /dev/null is a way to say "none"
+    if user.exists():  # also a device: /dev/null means no settings
         yield str(user), _from_file(user)
     elif USER_FILE_VARIABLE in env:
         raise BadRequestError(f"no settings file {user}; correct or unset {USER_FILE_VARIABLE}")
     project = project_file(start)
     if project:
-        yield str(project), _trusted(project, _from_file(project))
+        yield str(project), _checked(project, _from_file(project), env)
     for known in SETTINGS:
         if env.get(known.variable):
             yield known.variable, {known.name: _from_text(known, env[known.variable], known.variable, start)}
@@ -178,15 +230,21 @@ def _layers(start: Path, env: Mapping[str, str], flags: Mapping[str, str]) -> It
         yield FLAG, {name: _from_text(setting(name), text, name, start)}
 
 
-def _trusted(project: Path, values: dict[str, Any]) -> dict[str, Any]:
-    """A project's file may come with a clone: it may not send what is indexed to a server of its choice."""
-    for name in ("embedder", "llm_base_url"):
-        address = str(values.get(name, ""))
-        if address.startswith(("http://", "https://")):
-            raise BadRequestError(
-                f"{project}: {name} {address!r} would send indexed text to a server, which a project's file "
-                f"may not decide; if you want it, type: dowse config set {name} {address}"
-            )
+def _checked(project: Path, values: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
+    """Refuse servers, models and folders outside the project in its file, which may come with a clone."""
+    from dowse import trust
+
+    for known in SETTINGS:
+        value = values.get(known.name)
+        if value is None or known.name not in _EFFECTS:
+            continue
+        if known.kind == "path":
+            harmless = trust.is_below(value, project.parent)
+        else:
+            harmless = known.name != "llm_base_url" and trust.is_plain_model(value)
+        if not harmless and not trust.is_trusted(project, str(value), env):
+            effect = _EFFECTS[known.name]
+            raise BadRequestError(f"{known.name} in {trust.refusal(project, str(value), effect)}")
     return values
 
 
@@ -205,21 +263,21 @@ def _from_file(file: Path) -> dict[str, Any]:
 
 
 def _profile_tables(value: object, file: Path) -> dict[str, Any]:
-    """Only the outer shape is checked here; what is in them is the query path's own business."""
+    """Check the outer shape only; the query package reads the keys."""
     if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
-        raise BadRequestError(f"{file}: profiles are no tables; write [profiles.NAME] and keys below it")
+        raise BadRequestError(f"{file}: profiles must be tables; write [profiles.NAME] and keys below it")
     return value
 
 
 def _kind_tables(value: object, file: Path) -> tuple[Mapping[str, Any], ...]:
-    """As above: the rules themselves are the business of those who read files."""
+    """Check the outer shape only; the ingest package reads the rules."""
     if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
-        raise BadRequestError(f"{file}: kinds are no tables; write [[kinds]] and keys below it")
+        raise BadRequestError(f"{file}: kinds must be tables; write [[kinds]] and keys below it")
     return tuple(value)
 
 
 def _table(file: Path) -> dict[str, Any]:
-    """The part of a settings file that is ours."""
+    """Parse the settings of a file: all of it, or [tool.dowse] of a pyproject.toml."""
     import tomllib
 
     try:
@@ -244,7 +302,7 @@ def _read(file: Path) -> str:
         raise BadRequestError(f"{file} is not valid UTF-8 at byte {err.start}; save it as UTF-8") from err
 
 
-def _from_toml(known: Setting, value: object, file: Path) -> object:
+def _from_toml(known: ConfigKey, value: object, file: Path) -> object:
     where = f"{file}: {known.name}"
     if isinstance(value, str):
         return _from_text(known, value, where, file.parent)
@@ -254,8 +312,8 @@ def _from_toml(known: Setting, value: object, file: Path) -> object:
     raise BadRequestError(f"{where} is {value!r}, but must be {wanted}")
 
 
-def _from_text(known: Setting, text: str, where: str, folder: Path | None = None) -> object:
-    """`folder` is what a relative path is relative to."""
+def _from_text(known: ConfigKey, text: str, where: str, folder: Path | None = None) -> object:
+    """Convert a typed text; relative paths are relative to `folder`."""
     if known.kind == "path":
         path = Path(text).expanduser()
         return folder / path if folder else path
@@ -272,7 +330,7 @@ def _from_text(known: Setting, text: str, where: str, folder: Path | None = None
 
 
 def _size_bytes(text: str, where: str) -> int:
-    """`4MB`, `500 kB`, `1.5g` or plain bytes; a kilobyte is 1,024 bytes."""
+    """Parse `4MB`, `500 kB`, `1.5g` or plain bytes; a kilobyte is 1,024 bytes."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise BadRequestError(f"{where} is {text!r}, but must be a size such as 500KB, 4MB or plain bytes")
@@ -285,7 +343,7 @@ def _positive(value: int, where: str) -> int:
     return value
 
 
-def _known(name: str, complaint: str) -> Setting:
+def _known(name: str, complaint: str) -> ConfigKey:
     found = next((known for known in SETTINGS if known.name == name), None)
     if found is None:
         from difflib import get_close_matches
@@ -298,7 +356,7 @@ def _known(name: str, complaint: str) -> Setting:
 
 
 def _up_to_root(start: Path) -> Iterator[Path]:
-    """`start` and above, up to the project's root; without a root only `start`: above may be anyone's."""
+    """Yield `start` and its parents up to the project's root; without a root only `start`."""
     root = _git_root(start)
     index = find_index(start)
     root = root or (index.parent if index else start)
@@ -312,14 +370,7 @@ def _git_root(start: Path) -> Path | None:
     return next((folder for folder in (start, *start.parents) if (folder / ".git").exists()), None)
 
 
-def _quoted(text: str) -> str:
-    """A TOML basic string, which is written as JSON writes it."""
-    import json
-
-    return json.dumps(text)
-
-
 def as_texts(config: Config) -> dict[str, str]:
-    """Every setting as it would be typed, "" where nothing is set."""
+    """Format every setting as it would be typed, "" where nothing is set."""
     values = {known.name: getattr(config, known.name) for known in SETTINGS}
     return {name: "" if value is None else str(value) for name, value in values.items()}

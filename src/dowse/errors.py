@@ -1,29 +1,29 @@
-"""Every error Dowse raises on purpose; a message names the thing, what was wrong and what to type next.
+"""Errors of Dowse. A message names the thing, the fault and the command to type next.
 
 DowseError
 ├── BadRequestError          the caller can fix it: a blank query, an unknown field, a wrong flag
 │   ├── ModelMismatchError   the index was embedded with another model
-│   └── NotAllowedError      the operator of a server did not allow it
+│   └── NotAllowedError      the operator of the server has not enabled it
 ├── NotFoundError            no such chunk, document, file or model
-│   └── NoIndexError         there is no index at that place
-├── UnavailableError         may heal by itself or by an install; an optional stage that raises it is skipped
-│   ├── BusyError            another process is writing
+│   └── NoIndexError         there is no index in that folder
+├── UnavailableError         temporary, or cured by an install; an optional stage that raises it is skipped
 │   ├── DeadlineError        no time left
 │   ├── MissingExtraError    an optional dependency is not installed
-│   ├── ModelUnavailableError  weights cannot be had, or a remote model does not answer
-│   ├── NoRecallError        every leg failed
-│   └── StorageError         the disk is full or refuses to write
-└── CorruptIndexError        a rebuild is needed
+│   ├── ModelUnavailableError  weights are missing, or a remote model does not answer
+│   └── NoRecallError        every leg failed
+├── BusyError                another process is writing
+├── StorageError             the disk is full or read-only
+└── CorruptIndexError        the index needs a rebuild
     └── SchemaVersionError   the index was written by another version of Dowse
 """
 
 
 class DowseError(Exception):
-    """The root of the tree."""
+    """Root of all errors of Dowse."""
 
 
 class BadRequestError(DowseError):
-    """The caller can fix it."""
+    """The request is wrong."""
 
 
 class ModelMismatchError(BadRequestError):
@@ -31,27 +31,23 @@ class ModelMismatchError(BadRequestError):
 
 
 class NotAllowedError(BadRequestError):
-    """The operator of this server did not allow it."""
+    """The operator of this server has not enabled this operation."""
 
 
 class NotFoundError(DowseError):
-    """What was asked for does not exist."""
+    """The requested thing does not exist."""
 
 
 class NoIndexError(NotFoundError):
-    """There is no index at that place."""
+    """There is no index in that folder."""
 
 
 class UnavailableError(DowseError):
-    """Something outside the query is down. The only error that degrades a result instead of ending it."""
-
-
-class BusyError(UnavailableError):
-    """Another process holds the writer's lock."""
+    """A component is unavailable. The only error that degrades a result instead of ending the query."""
 
 
 class DeadlineError(UnavailableError):
-    """No time was left."""
+    """The deadline has passed."""
 
 
 class MissingExtraError(UnavailableError):
@@ -59,19 +55,23 @@ class MissingExtraError(UnavailableError):
 
 
 class ModelUnavailableError(UnavailableError):
-    """A model's weights cannot be had, or its endpoint does not answer."""
+    """The weights of a model are missing, or its endpoint does not answer."""
 
 
 class NoRecallError(UnavailableError):
-    """Every leg failed, so there is nothing to rank. An empty list is different: it is an honest 'nothing found'."""
+    """Every leg failed, so there is nothing to rank. An empty list is no error."""
 
 
-class StorageError(UnavailableError):
-    """The disk is full, read-only or failing. Nothing acknowledged before is lost."""
+class BusyError(DowseError):
+    """Another process holds the write lock."""
+
+
+class StorageError(DowseError):
+    """The disk is full, read-only or failing. Acknowledged writes are safe."""
 
 
 class CorruptIndexError(DowseError):
-    """A part of the index contradicts itself and has to be rebuilt."""
+    """A part of the index is inconsistent and needs a rebuild."""
 
 
 class SchemaVersionError(CorruptIndexError):

@@ -7,7 +7,7 @@ distinct value of a field.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -28,6 +28,10 @@ TEXT_FIELDS = (
 )  # fmt: skip
 NUMBER_FIELDS = ("timestamp",)
 META = "meta."  # "meta.team" is the user's own key "team"
+LONGEST_GLOB_CHARS = 1_000  # chosen: four times the longest path that people write
+MOST_ALTERNATIVES = 64  # chosen; of all braces of a glob together
+_WILDCARDS = ("**/", "**", "*")
+_GAPS = {"": "", "**": ".*?", "**/": "(?:.*?/)??"}
 
 
 @dataclass(frozen=True)
@@ -149,12 +153,25 @@ def by_corpus(*names: str) -> Clause:
     return In("corpus_type", tuple(dict.fromkeys(wanted)))
 
 
-def created_after(moment: datetime) -> Clause:
-    return Gt("timestamp", _seconds(moment))
+Moment = datetime | float | str
+"""Time as users write it: a datetime, seconds since the epoch, or ISO 8601 text."""
 
 
-def created_before(moment: datetime) -> Clause:
-    return Lt("timestamp", _seconds(moment))
+def created_after(moment: Moment) -> Clause:
+    return Gt("timestamp", _moment_seconds(moment))
+
+
+def created_before(moment: Moment) -> Clause:
+    return Lt("timestamp", _moment_seconds(moment))
+
+
+def _moment_seconds(moment: Moment) -> float:
+    try:
+        if isinstance(moment, str):
+            return _seconds(datetime.fromisoformat(moment))
+        return _seconds(moment) if isinstance(moment, datetime) else float(moment)
+    except (TypeError, ValueError) as err:
+        raise BadRequestError(f"{moment!r} is no time; give ISO 8601, a datetime or seconds since the epoch") from err
 
 
 def from_request(request: QueryRequest) -> Filter:
@@ -173,9 +190,9 @@ def from_request(request: QueryRequest) -> Filter:
     )
     clauses = [build(*values) for values, build in tuples if values]
     clauses += [by_meta(key, value) for key, value in request.meta_filter]
-    if request.created_after:
+    if request.created_after is not None:
         clauses.append(created_after(request.created_after))
-    if request.created_before:
+    if request.created_before is not None:
         clauses.append(created_before(request.created_before))
     return check((*clauses, *request.where))
 
@@ -183,9 +200,9 @@ def from_request(request: QueryRequest) -> Filter:
 # --- meaning ----------------------------------------------------------------------------------------
 
 
-def check(where: Iterable[Clause]) -> Filter:
+def check(where: Clause | Iterable[Clause]) -> Filter:
     """The filter itself, or an error that names the field it cannot be asked of."""
-    where = tuple(where)
+    where = (where,) if isinstance(where, Clause) else tuple(where)
     for clause in where:
         name = clause.field
         if name not in TEXT_FIELDS and name not in NUMBER_FIELDS and not (name.startswith(META) and name != META):
@@ -272,38 +289,84 @@ def _seconds(moment: datetime) -> float:
 def _glob(pattern: str) -> re.Pattern[str]:
     if not pattern:
         raise BadRequestError("an empty path pattern matches nothing; try '*.py' or 'docs/**'")
-    body = _translate(pattern.removeprefix("./").removeprefix("/"))
-    anchored = "/" in pattern.rstrip("/")
+    if len(pattern) > LONGEST_GLOB_CHARS:
+        raise BadRequestError(f"the path pattern has {len(pattern):,} characters; at most {LONGEST_GLOB_CHARS:,} work")
+    start = [] if "/" in pattern.rstrip("/") else ["**/"]
     tail = "(?:/.*)?" if pattern.endswith("/") else ""
-    return re.compile(("" if anchored else "(?:.*/)?") + body.rstrip("/") + tail, re.DOTALL)
+    glob = pattern.removeprefix("./").removeprefix("/")
+    slashes = len(glob) - len(glob.rstrip("/"))
+    found = _alternatives(glob)
+    bodies = [linear_expression(each, tail) for tokens in found for each in _at_slashes(start, tokens, slashes)]
+    return re.compile("|".join(f"(?:{body})" for body in bodies), re.DOTALL)
 
 
-def _translate(glob: str) -> str:
-    """A glob as a regular expression; whatever is not a wildcard stands for itself."""
-    out: list[str] = []
+def _alternatives(glob: str) -> list[list[str]]:
+    """Split a glob into tokens, once for each choice of alternatives in braces: wildcards, or expressions."""
+    found: list[list[str]] = [[]]
     at = 0
     while at < len(glob):
         char = glob[at]
-        at += 1
-        if glob.startswith("**/", at - 1):
-            out.append("(?:.*/)?")
-            at += 2
-        elif glob.startswith("**", at - 1):
-            out.append(".*")
-            at += 1
-        elif char == "*":
-            out.append("[^/]*")
+        ends = [[re.escape(char)]]
+        if wildcard := next((each for each in _WILDCARDS if glob.startswith(each, at)), ""):
+            ends = [[wildcard]]
+            at += len(wildcard)
         elif char == "?":
-            out.append("[^/]")
-        elif char == "[" and (end := glob.find("]", at + 1 + glob.startswith(("!", "^"), at))) > 0:
-            out.append(_one_of(glob[at:end]))
+            ends = [["[^/]"]]
+            at += 1
+        elif char == "[" and (end := glob.find("]", at + 2 + glob.startswith(("!", "^"), at + 1))) > 0:
+            ends = [[_one_of(glob[at + 1 : end])]]
             at = end + 1
         elif char == "{" and (end := glob.find("}", at)) > 0:
-            out.append("(?:" + "|".join(_translate(part) for part in glob[at:end].split(",")) + ")")
+            ends = [tokens for part in glob[at + 1 : end].split(",") for tokens in _alternatives(part)]
             at = end + 1
         else:
-            out.append(re.escape(char))
-    return "".join(out)
+            at += 1
+        found = [start + end for start in found for end in ends]
+        if len(found) > MOST_ALTERNATIVES:
+            raise BadRequestError(f"the braces of a path pattern give more than {MOST_ALTERNATIVES} alternatives")
+    return found
+
+
+def _at_slashes(start: list[str], tokens: list[str], slashes: int) -> list[list[str]]:
+    """Write `**/` inside a name, as in `a**/b`, as two alternatives: nothing, or `**` and a slash."""
+    while slashes and tokens and tokens[-1] == "/":  # at the end of the pattern
+        tokens, slashes = tokens[:-1], slashes - 1
+    found = [start]
+    for token in tokens:
+        inside = [each for each in found if token == "**/" and each and each[-1] not in ("/", *_WILDCARDS[:2])]
+        found = inside + [each + (["**", "/"] if each in inside else [token]) for each in found]
+        if len(found) > MOST_ALTERNATIVES:
+            raise BadRequestError("the path pattern has too many '**/' inside names; write '/**/' instead")
+    return found
+
+
+def linear_expression(tokens: list[str], tail: str) -> str:
+    """Return the expression of a glob that needs linear time.
+
+    Between two wildcards, the first place where the tokens match is as good as any later one, because the wildcard
+    behind them can cover the difference. So only what follows the last wildcard is tried at more than one place.
+    """
+    parts: list[tuple[str, list[str]]] = [("", [""])]  # by `**`; each in pieces by `*`
+    for token in tokens:
+        before, pieces = parts[-1]
+        if token not in _WILDCARDS:
+            pieces[-1] += token
+        elif before and pieces == [""] and (token == before or before == "**"):
+            continue  # `**` right before covers it
+        elif before and pieces == [""] and token == "**":
+            parts[-1] = (token, pieces)
+        elif token == "*":
+            pieces.append("")
+        else:
+            parts.append((token, [""]))
+    *firsts, (before, pieces) = [(_GAPS[before], pieces) for before, pieces in parts]
+    head = "".join(f"(?>{gap}{_joined(pieces)})" for gap, pieces in firsts)
+    last = _joined(pieces[:-1]) + "[^/]*" + pieces[-1] if len(pieces) > 1 else pieces[-1]
+    return head + before + last + tail
+
+
+def _joined(pieces: Sequence[str]) -> str:
+    return pieces[0] + "".join(f"(?>[^/]*?{piece})" for piece in pieces[1:])
 
 
 def _one_of(inside: str) -> str:

@@ -1,4 +1,4 @@
-"""The shape of a fusion's arithmetic where a store has it compiled; without it, `query` does the same with numpy."""
+"""Port of compiled fusion arithmetic, injected where the pipeline is assembled; without it numpy does the same."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ else:
     Ids = Places = Values = Table = Sums = Any
 
 How = tuple[float, float, float, float, float]
-"""The numbers of company: crowd, pull, the deviation that counts as none, the least weight, the farthest move."""
+"""Hubness, smoothing, the deviation that counts as none, the least weight, the largest move."""
 
 
-class Tables(Protocol):
-    """Compiled arithmetic over the tables of a fusion. Gives what `query.fuse` and `query.company` give with numpy."""
+class FusionKernel(Protocol):
+    """Compiled arithmetic over the tables of a fusion, equal to that of `query.stages` to the last digit."""
 
-    def union(self, every: Ids) -> tuple[Ids, Places, Places]:
-        """Each id once, ascending; an entry that has it; and where among those each entry's is."""
+    def union(self, every: Ids) -> tuple[Ids, Places]:
+        """Each id once, ascending, and where among those each entry's is."""
         ...
 
     def squares(self, scores: Table, places: Places, sizes: Places, shares: Values, least: float) -> Sums | None:
         """Fusion by z with exponent 2; None where scores are missing, or not in the order of their lists."""
         ...
 
-    def company(
+    def smooth(
         self,
         near: Places,
         likeness: Table,
@@ -42,5 +42,5 @@ class Tables(Protocol):
         share: float,
         how: How,
     ) -> tuple[Values, Values]:
-        """Sums of the parts, of which the row `dense` is changed, and what company adds to them."""
+        """Sums of the parts, of which the row `dense` is changed, and the part that neighbours add."""
         ...

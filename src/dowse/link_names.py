@@ -1,63 +1,74 @@
-"""A document goes in; what other documents may call its chunks comes out: symbols, files, modules, threads, codes."""
+"""Names of chunks, by which other documents mention them: symbols, files, modules, threads, codes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
-from dowse.types import Chunk, ChunkId, Document, Name
+import msgspec
+
+from dowse.types import Chunk, ChunkId, Document
 
 SYMBOL, FILE, MODULE, THREAD, CODE, SERVICE = "symbol", "file", "module", "thread", "code", "service"
 
-# WF-5031, INC-207, CVE-2024-3094: something that people number and speak of by its number.
+# WF-5031, INC-207, CVE-2024-3094: numbered things that people mention by number.
 CODE_PATTERN = re.compile(r"(?<![\w-])[A-Z][A-Z0-9]{1,9}(?:-\d{1,6}){1,2}(?![\w-])")
 SEPARATORS = re.compile(r"::|->|[.#/]")  # between the parts of a qualified name
 
-# Files that speak for their folder: `import solver` may mean solver/__init__.py.
+# Files that represent their folder: `import solver` may mean solver/__init__.py.
 _FOLDER_FILES = frozenset(("__init__", "__main__", "index", "mod"))
 _NUMBERED = re.compile(r"(?:adr[-_ ]?)?0*(\d{1,5})\b", re.IGNORECASE)  # 0006-retry-budget.md
-# A row of a table that begins with a code, a heading that holds one, a field that says "the number of this is".
+# A row of a table that begins with a code, or a heading that holds one.
 _DEFINED = re.compile(
     rf"^(?:\|[ \t]*[`*]*(?P<row>{CODE_PATTERN.pattern})[`*]*[ \t]*\||#{{1,6}} .*?(?P<heading>{CODE_PATTERN.pattern}))",
     re.MULTILINE,
 )
-_NUMBER = re.compile(r"-\d")  # found by plain search, and in every code: most texts hold none
+_NUMBER = re.compile(r"-\d")  # part of every code, and absent from most texts
 _LITERAL = re.compile(rf"[\"'`](?P<code>{CODE_PATTERN.pattern})[\"'`]")
 _MOST_CODES = 200  # a chunk; chosen: a table of that many rows is data
 
 
-def names_of(document: Document) -> tuple[Name, ...]:
-    """Sorted; a name that several chunks of the document bear belongs to the first of them.
+class Name(msgspec.Struct, frozen=True):
+    """A name of a chunk, by which other documents mention it."""
 
-    A symbol is known by its qualified name and by the last two parts and the last of it, `Service.GetQuote` and
-    `GetQuote`; a file by its name, and as a module by the part before the dot; a conversation by its thread; an error
-    code by the table row, heading or literal that defines it.
+    kind: str  # symbol, file, module or thread
+    name: str
+    chunk_id: ChunkId
+    document_id: str
+
+
+def names_of(document: Document) -> tuple[Name, ...]:
+    """Return names, sorted; a name that several chunks share belongs to the first of them.
+
+    Names of a symbol: its qualified name, its last two parts and the last (`Service.GetQuote`, `GetQuote`). Of a file:
+    its name, and as a module the part before the dot. Of a conversation: its thread. Of an error code: the table row,
+    heading or literal that defines it.
     """
-    found = bearers(document)
+    found = named_chunks(document)
     return tuple(Name(kind, name, found[kind, name], document.id) for kind, name in sorted(found))
 
 
-def bearers(document: Document) -> dict[tuple[str, str], ChunkId]:
-    """By kind and name, the chunk that bears it. For the store, which writes thousands and needs no values of them."""
+def named_chunks(document: Document) -> dict[tuple[str, str], ChunkId]:
+    """Return the chunk of each kind and name: `names_of` without values, for the store, which writes thousands."""
     found: dict[tuple[str, str], ChunkId] = {}
     folder, _, file = document.path.rpartition("/")
     stem, package = file.partition(".")[0], folder.rpartition("/")[2]
     whole = [(FILE, file), (MODULE, package if stem in _FOLDER_FILES else stem)]
-    chunks = [each for each in document.chunks if each.level == "chunk"]  # what is searched comes first
+    chunks = [each for each in document.chunks if each.level == "chunk"]  # searchable ones first
     chunks += [each for each in document.chunks if each.level != "chunk"]
     if chunks:
         found.update(dict.fromkeys(whole, chunks[0].id))
     for chunk in chunks:
-        own = chunk.id
         for key in _names(chunk, stem):
-            found.setdefault(key, own)
-        if chunk.language == "go":  # there, a package is a folder
+            found.setdefault(key, chunk.id)
+        if chunk.language == "go":  # a Go package is a folder
             found.setdefault((MODULE, package), chunk.id)
     return found
 
 
 def _names(chunk: Chunk, stem: str) -> list[tuple[str, str]]:
-    """The chunk's own, without its file's."""
+    """Return the names of a chunk, without those of its file."""
     names: list[tuple[str, str]] = []
     if chunk.symbol_name or chunk.qualified_name or chunk.defines:  # prose has none
         spelled = {chunk.symbol_name, chunk.qualified_name, *[each.qualified_name for each in chunk.defines]}
@@ -70,7 +81,7 @@ def _names(chunk: Chunk, stem: str) -> list[tuple[str, str]]:
 
 
 def symbol_names(qualified: str) -> tuple[str, ...]:
-    """What a symbol goes by: its qualified name, the last two parts of it, and the last."""
+    """Return the names of a symbol: its qualified name, the last two parts of it, and the last."""
     parts = name_parts(qualified)
     if len(parts) == 1 or not parts[-1]:
         return (qualified,)
@@ -78,7 +89,7 @@ def symbol_names(qualified: str) -> tuple[str, ...]:
 
 
 def name_parts(qualified: str) -> list[str]:
-    """The parts of a qualified name, the empty ones among them."""
+    """Return the parts of a qualified name, including empty ones."""
     if qualified.replace(".", "").isidentifier():  # as nearly all: a third of the time
         return qualified.split(".")
     return SEPARATORS.split(qualified)
@@ -97,5 +108,4 @@ def _codes(chunk: Chunk, stem: str) -> Iterator[str]:
         found = (match["row"] or match["heading"] for match in _DEFINED.finditer(chunk.text))
     else:
         found = (match["code"] for match in _LITERAL.finditer(chunk.text))
-    for _, code in zip(range(_MOST_CODES), found, strict=False):
-        yield code
+    yield from islice(found, _MOST_CODES)

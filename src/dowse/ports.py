@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from dowse.filters import Filter
-from dowse.fusion_kernel import Tables
+from dowse.link_names import Name
 from dowse.types import (
     Chunk,
     ChunkId,
+    CorpusType,
     Document,
     DocumentInfo,
     Edge,
     Leg,
-    Name,
     Role,
     ScoredChunk,
     Service,
@@ -33,13 +34,21 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float32]  # unit length
     Matrix = NDArray[np.float32]  # one unit vector a row
     Mask = NDArray[np.bool_]
-    Slots = NDArray[np.int64]
 else:
-    Ids = Values = Vector = Matrix = Mask = Slots = Any
+    Ids = Values = Vector = Matrix = Mask = Any
 
 
-@dataclass(frozen=True)
-class SourceFile:
+class FileKind(msgspec.Struct, frozen=True):
+    """Reader of a file and the values its chunks get from its path."""
+
+    reader: str
+    language: str | None
+    corpus_type: CorpusType
+    known: bool = True  # False: no rule matches the name, so the bytes decide whether it is text
+    own: bool = False  # a rule of the user's settings decided, in part or in whole
+
+
+class SourceFile(msgspec.Struct, frozen=True):
     """A file as it was read."""
 
     source: str  # the source's name
@@ -48,7 +57,8 @@ class SourceFile:
     modified_ns: int
     language: str | None = None  # as the user's own rules say; None: the reader's table decides
     corpus_type: str | None = None  # likewise
-    full_path: str = ""  # where it lies on this machine, for a reader that must look beside it; empty: nowhere
+    full_path: str = ""  # path on this machine, for a reader that needs sibling files; empty: none
+    kind: FileKind | None = None  # as classified by the pipeline; None: the reader classifies the path
 
     @property
     def uri(self) -> str:
@@ -64,8 +74,7 @@ class Reader(Protocol):
     def read(self, file: SourceFile) -> Document: ...
 
 
-@dataclass(frozen=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """How far a long job is."""
 
     phase: str  # "read" (files) or "embed" (chunks)
@@ -77,18 +86,14 @@ class Progress:
 Reporter = Callable[[Progress], None]
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(msgspec.Struct, frozen=True, eq=False):
     """What a leg found, best first."""
 
     ids: Ids
     scores: Values
-    slots: Slots | None = None  # where the reader that found them has them; only it can use this, to look up less
-    settled: bool = False  # exact scores give this very order, with ids for equals: fusion need not look again
 
 
-@dataclass(frozen=True)
-class Bm25:
+class Bm25(msgspec.Struct, frozen=True):
     """The constants of a word leg."""
 
     k1: float = 1.2  # how soon a repeated term adds no more; measured: prose .510, against .511 at 1.5
@@ -98,16 +103,14 @@ class Bm25:
 STANDARD = Bm25()
 
 
-@dataclass(frozen=True)
-class Pending:
+class Pending(msgspec.Struct, frozen=True):
     """A text that still needs a vector."""
 
     content_hash: str
     text: str
 
 
-@dataclass(frozen=True)
-class StoreStats:
+class StoreStats(msgspec.Struct, frozen=True):
     """How much a store holds, at one moment."""
 
     documents: int
@@ -133,17 +136,11 @@ class Embedder(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """A chunk in the running."""
 
     chunk: Chunk
     value: float  # in [0,1]: the last stage's word
-
-    def __init__(self, chunk: Chunk, value: float) -> None:
-        """By hand, as that of `dowse.types.Score`: a reranker gets fifty."""
-        own = self.__dict__
-        own["chunk"], own["value"] = chunk, value
 
 
 class Reranker(Protocol):
@@ -186,204 +183,201 @@ class Retriever(Protocol):
         ...
 
 
-class StoreReader(Protocol):
-    """One consistent moment of a store. Legs give ids and scores; text is fetched once, after fusion.
-
-    Where `slots` can be given, they are those of `Found`, parallel to the ids: nothing changes but the time it takes.
-    """
+class ChunkReader(Protocol):
+    """Chunks and documents of one snapshot: the one port that every store has."""
 
     @property
     def stats(self) -> StoreStats: ...
 
-    @property
-    def tables(self) -> Tables | None:
-        """None where nothing is compiled."""
-        ...
+    def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:
+        """Chunks of any level by id, without ids that do not exist."""
 
-    def with_bm25(self, constants: Bm25) -> StoreReader:
-        """The same moment, its words scored with other constants."""
-        ...
-
-    def search_words(self, leg: Leg, terms: Sequence[str], k: int, where: Filter) -> Found:
-        """The best k chunks by BM25 that pass the filter and hold at least one term."""
-        ...
-
-    def search_vectors(self, vector: Vector, k: int, where: Filter) -> Found:
-        """The best k chunks by cosine that pass the filter and have a vector."""
-        ...
-
-    def score_words(
-        self, terms: Mapping[Leg, Sequence[str]], ids: Ids, slots: Slots | None = None
-    ) -> Mapping[Leg, Values]:
-        """Exact BM25 of any chunks, in every leg asked for; 0 where no term occurs."""
-        ...
-
-    def score_vectors(self, vector: Vector, ids: Ids, slots: Slots | None = None) -> Values:
-        """Cosine of any chunks, exact up to how a vector is kept; NaN where there is no vector yet."""
-        ...
-
-    def vectors(self, ids: Ids, slots: Slots | None = None) -> tuple[Matrix, Mask]:
-        """Stored vectors, one row an id, and which of the rows exist (the others are zero).
-
-        A store may keep 16 bits of a value.
-        """
-        ...
-
-    def get(self, ids: Collection[ChunkId], slots: Slots | None = None) -> Mapping[ChunkId, Chunk]:
-        """Chunks of any level by id; ids that do not exist are left out."""
-        ...
-
-    def neighbours(self, ids: Collection[ChunkId], *, incoming: bool = False) -> Sequence[Edge]:
-        """Edges that leave (or, with incoming, enter) the chunks, sorted by weight down, then ids."""
-        ...
-
-    def passing(self, ids: Ids, where: Filter, slots: Slots | None = None) -> Mask:
+    def passing(self, ids: Ids, where: Filter) -> Mask:
         """Which of the chunks are alive, searchable and pass the filter."""
-        ...
-
-    def embedded(self, where: Filter) -> int:
-        """How many of the chunks that pass the filter have a vector."""
-        ...
-
-    def held_terms(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Sequence[Mapping[Leg, tuple[str, ...]]]:
-        """By chunk and leg, which of the terms it holds, each once, in the order given. An unknown chunk holds none."""
-        ...
-
-    def attainable_words(self, terms: Mapping[Leg, Sequence[str]]) -> Mapping[Leg, float]:
-        """The BM25 that a chunk full of all these terms would come near, in every leg asked for.
-
-        Terms that no chunk holds count too, so that a question in unknown words attains little of it.
-        """
-        ...
-
-    def named(self, kind: str, names: Collection[str]) -> Sequence[Name]:
-        """Who bears these names, the case of ASCII letters aside; by name, then chunk."""
-        ...
-
-    def names_from(self, kind: str, prefix: str, limit: int) -> Sequence[Name]:
-        """The first names that start so, the case of ASCII letters aside; by name, then chunk."""
-        ...
-
-    def services(self) -> Sequence[Service]:
-        """All nodes of the service graph, by name."""
-        ...
-
-    def service_edges(self) -> Sequence[ServiceEdge]:
-        """All edges of the service graph, by source, target and type."""
-        ...
 
     def document(self, document_id: str) -> DocumentInfo | None: ...
 
     def documents_of(self, document_ids: Collection[str]) -> Sequence[DocumentInfo]:
         """Those that exist, each once."""
-        ...
 
     def document_chunks(self, document_id: str) -> Sequence[Chunk]:
         """All chunks of a document, of every level, in the order they were given."""
-        ...
 
 
-class StoreWriter(Protocol):
-    """The one writer. What `put` and `remove` return from is durable; what `publish` returns from is searchable."""
+class WordSearch(Protocol):
+    """BM25 over the terms of the two word legs."""
+
+    def search_words(self, leg: Leg, terms: Sequence[str], k: int, where: Filter) -> Found:
+        """The best k chunks by BM25 that pass the filter and hold at least one term."""
+
+    def score_words(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Mapping[Leg, Values]:
+        """Exact BM25 of any chunks, in every leg given; 0 where no term occurs."""
+
+    def held_terms(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Sequence[Mapping[Leg, tuple[str, ...]]]:
+        """By chunk and leg, the terms it holds, each once, in the order given. An unknown chunk holds none."""
+
+    def attainable_words(self, terms: Mapping[Leg, Sequence[str]]) -> Mapping[Leg, float]:
+        """The BM25 that a chunk full of all these terms would come near, in every leg given.
+
+        Terms that no chunk holds count too, so that a query in unknown words attains little of it.
+        """
+
+
+class VectorSearch(Protocol):
+    """Cosine over the vectors of the model in use."""
+
+    def search_vectors(self, vector: Vector, k: int, where: Filter) -> Found:
+        """The best k chunks by cosine that pass the filter and have a vector."""
+
+    def score_vectors(self, vector: Vector, ids: Ids) -> Values:
+        """Cosine of any chunks, exact up to the stored precision; NaN where there is no vector yet."""
+
+    def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
+        """Stored vectors, one row an id, and which of the rows exist (the others are zero).
+
+        A store may keep 16 bits of a value.
+        """
+
+    def embedded(self, where: Filter) -> int:
+        """Number of chunks that pass the filter and have a vector."""
+
+
+class ChunkGraph(Protocol):
+    """Edges between chunks, and the names that chunks define."""
+
+    def neighbours(self, ids: Collection[ChunkId], *, incoming: bool = False) -> Sequence[Edge]:
+        """Edges that leave (or, with incoming, enter) the chunks, sorted by weight down, then ids."""
+
+    def named(self, kind: str, names: Collection[str]) -> Sequence[Name]:
+        """Chunks with these names, the case of ASCII letters aside; by name, then chunk."""
+
+    def names_from(self, kind: str, prefix: str, limit: int) -> Sequence[Name]:
+        """The first names with this prefix, the case of ASCII letters aside; by name, then chunk."""
+
+
+class ServiceReader(Protocol):
+    """The service graph."""
+
+    def services(self) -> Sequence[Service]:
+        """All nodes, by name."""
+
+    def service_edges(self) -> Sequence[ServiceEdge]:
+        """All edges, by source, target and type."""
+
+
+class QuerySession(ChunkReader, WordSearch, VectorSearch, ChunkGraph, ServiceReader, Protocol):
+    """All that one query reads. A store may keep in it what a search finds, for the scoring that follows."""
+
+
+class StoreReader(QuerySession, Protocol):
+    """One consistent snapshot of a store that has every port."""
+
+    def session(self, constants: Bm25 = STANDARD) -> QuerySession:
+        """A session for one query on this snapshot, with BM25 of these constants."""
+
+
+class DocumentWriter(Protocol):
+    """Sources and their documents. A change is durable when the call returns."""
 
     def add_source(self, source: Source) -> None:
         """Remember a source; one with the same name is replaced."""
-        ...
 
     def remove_source(self, name: str) -> None:
         """Forget a source that has no documents any more."""
-        ...
 
     def put(self, documents: Sequence[Document]) -> None:
         """Add documents or replace those with the same id, all of them or none."""
-        ...
 
     def remove(self, document_ids: Collection[str]) -> int:
         """Delete documents with their chunks and edges; the number that existed."""
-        ...
 
-    def put_services(self, services: Sequence[Service], edges: Sequence[ServiceEdge]) -> None:
-        """Replace the whole service graph, durably; it is made anew from all documents, not piece by piece.
 
-        An edge from a service to itself is dropped. Refuses an edge whose end is no service.
-        """
-        ...
-
-    def service_facts(self) -> Sequence[ServiceFact] | None:
-        """What all documents say of services; None when the graph was last put after they were."""
-        ...
-
-    def put_edges(self, maker: str, edges: Mapping[str, Sequence[Edge]]) -> None:
-        """By document, the edges that this maker finds from it, durably; its earlier ones go, those of others stay.
-
-        Of two that say the same of the same chunks, the one that is there stays: the reader's, then the first maker's.
-        Documents that are gone are passed over.
-        """
-        ...
-
-    def unlinked(self, maker: str) -> Sequence[str]:
-        """Documents that this maker has not linked since they changed, or since a chunk they were tied to went."""
-        ...
-
-    def renamed(self) -> Sequence[tuple[str, str]]:
-        """Kind and name of every name that came or went since the last `relink`, sorted."""
-        ...
-
-    def relink(self, maker: str, document_ids: Collection[str]) -> None:
-        """Let these documents be linked again by this maker, too; the renamed names are seen to."""
-        ...
-
-    def publish(self) -> None: ...
+class VectorWriter(Protocol):
+    """Vectors of the published chunks."""
 
     def use_model(self, name: str, dimension: int) -> None:
-        """Say which model the vectors come from. Refuses another one than the index has (ModelMismatchError)."""
-        ...
+        """Set the model of the vectors. Refuses another one than the index has (ModelMismatchError)."""
 
     def pending(self, limit: int) -> Sequence[Pending]:
         """Texts of published chunks that have no vector yet, each once, in order; cached vectors are put to use."""
-        ...
 
     def pending_count(self) -> int:
-        """How many published chunks have no vector yet."""
-        ...
+        """Number of published chunks that have no vector yet."""
 
     def put_vectors(self, content_hashes: Sequence[str], vectors: Matrix) -> None:
         """Keep vectors, durably and searchable. Refuses a wrong dimension, NaN and zero length."""
-        ...
+
+
+class LinkWriter(Protocol):
+    """Edges between chunks, by the maker that found them."""
+
+    def put_edges(self, maker: str, edges: Mapping[str, Sequence[Edge]]) -> None:
+        """Replace this maker's edges from each of these documents, durably; those of other makers stay.
+
+        Of two equal edges, the earlier one stays: the reader's, then the first maker's. Deleted documents are ignored.
+        """
+
+    def unlinked(self, maker: str) -> Sequence[str]:
+        """Documents that this maker has not linked since they, or a chunk they were linked to, changed."""
+
+    def renamed(self) -> Sequence[tuple[str, str]]:
+        """Kind and name of every name that came or went since the last `relink`, sorted."""
+
+    def relink(self, maker: str, document_ids: Collection[str]) -> None:
+        """Mark these documents as unlinked by this maker, and the renamed names as handled."""
+
+
+class ServiceWriter(Protocol):
+    """The service graph, which is rebuilt from all documents at once."""
+
+    def put_services(self, services: Sequence[Service], edges: Sequence[ServiceEdge]) -> None:
+        """Replace the whole service graph, durably.
+
+        An edge from a service to itself is dropped. Refuses an edge whose end is no service.
+        """
+
+    def service_facts(self) -> Sequence[ServiceFact] | None:
+        """Facts about services from all documents; None when the graph is newer than all of them."""
+
+
+class StoreWriter(DocumentWriter, VectorWriter, LinkWriter, ServiceWriter, Protocol):
+    """The one writer of a store. Documents are searchable when `publish` returns."""
+
+    def publish(self) -> None: ...
 
     def compact(self) -> None:
-        """Rebuild what is derived, without the dead."""
-        ...
+        """Rebuild the derived parts, without deleted chunks."""
 
     def close(self) -> None:
-        """Publish what is left and let the next writer in."""
-        ...
+        """Publish the rest and release the writer's lock."""
 
 
-class Store(Protocol):
-    """A place where chunks are kept and found again."""
+class SearchableStore(Protocol):
+    """The least that a retriever needs of a store. Ports that its reader lacks degrade the query."""
 
-    def reader(self) -> StoreReader:
-        """The newest published moment."""
-        ...
-
-    def writer(self, *, wait_s: float = 0.0) -> StoreWriter:
-        """The writer; BusyError when another process has it and does not let go in time."""
-        ...
-
-    def sources(self) -> Sequence[Source]: ...
+    def reader(self) -> ChunkReader:
+        """The newest published snapshot."""
 
     def documents(self, source: str | None = None, under: str = "") -> Iterable[DocumentInfo]:
         """All, or those of a source, or of it those at a path, in that folder or in that archive."""
-        ...
+
+
+class Store(SearchableStore, Protocol):
+    """A complete store: chunks are kept in it and found again."""
+
+    def reader(self) -> StoreReader:
+        """The newest published snapshot."""
+
+    def writer(self, *, wait_s: float = 0.0) -> StoreWriter:
+        """The writer; BusyError when another process holds the lock for longer than `wait_s`."""
+
+    def sources(self) -> Sequence[Source]: ...
 
     def paths(self, source: str) -> Sequence[str]:
         """Of all documents of a source; cheaper than the documents."""
-        ...
 
     def fact(self, key: str) -> str | None:
-        """A small thing that was to be remembered and is not about a document."""
-        ...
+        """A small value that is not about a document."""
 
     def set_fact(self, key: str, value: str) -> None: ...
 

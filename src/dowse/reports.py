@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+import msgspec
 
-@dataclass(frozen=True)
-class Problem:
+
+class Problem(msgspec.Struct, frozen=True):
     """A file that could not be indexed, and why."""
 
     path: str
     reason: str
 
 
-@dataclass(frozen=True)
-class IndexReport:
+class IndexReport(msgspec.Struct, frozen=True):
     """What an index run did. Files that could not be read are problems; files left out by a rule are skipped."""
 
     added: int = 0
@@ -37,8 +37,7 @@ class IndexReport:
     notes: tuple[str, ...] = ()  # what was done in part, in words
 
 
-@dataclass(frozen=True)
-class SourceStatus:
+class SourceStatus(msgspec.Struct, frozen=True):
     """How a source stands against its files."""
 
     name: str
@@ -51,8 +50,7 @@ class SourceStatus:
     embedded: int = 0  # chunks that have a vector
 
 
-@dataclass(frozen=True)
-class Status:
+class Status(msgspec.Struct, frozen=True):
     """How an index stands."""
 
     path: str
@@ -68,8 +66,7 @@ class Status:
     sources: tuple[SourceStatus, ...]
 
 
-@dataclass(frozen=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     """What a doctor looked at and found."""
 
     name: str
@@ -78,4 +75,14 @@ class Check:
     fix: str = ""
 
 
-# --- what is asked ----------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class QueryMetadata:
+    """Timings and counts of one query."""
+
+    total_ms: float = 0.0
+    stages: tuple[tuple[str, float], ...] = ()  # milliseconds by stage
+    counts: tuple[tuple[str, int], ...] = ()  # chunks by stage
+    embedding_coverage: float = 0.0  # share of the chunks that have a vector
+    model: str | None = None
+    fusion: str | None = None
+    chunks: int = 0  # in the index

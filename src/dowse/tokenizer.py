@@ -1,30 +1,29 @@
-"""The two tokenizers: text goes in, terms for the two word legs come out; used by ingest, store and query.
+"""Tokenizers of the two word legs, for ingest, store and query.
 
 code    identifiers split at camel case, acronyms, underscores and digits; the parts, lower-cased, and the whole
         identifier as well when there is more than one part: parseHTTPResponse2 → parse http response 2
         parsehttpresponse2. No stemming.
 prose   runs of letters and digits, lower-cased, reduced to Snowball English stems.
 
-Stop words are dropped from both, and do not count for a chunk's length; the prose leg keeps them aside, so that a
-query of stop words only still finds something. Definition and figures: shared/lab/quality.md section 1.
+Both drop stop words, which do not count for a chunk's length; the prose leg keeps them apart, so that a query of stop
+words only still finds something.
 
-Where the speed comes from, in order of effect: every distinct run of word characters is split and stemmed once, for
-both legs, and remembered; a text is cut into its runs as UTF-8, by `bytes.translate` and `bytes.split`; the terms of a
-run are the same objects every time, so that no text is made and no hash computed again. 19 µs for a chunk of 540
-characters, where two passes over the text with `str.translate` took 44.
+Speed, in order of effect: every distinct run of word characters is split and stemmed once, for both legs, and cached;
+`bytes.translate` and `bytes.split` cut a text into runs as UTF-8; the terms of a run are the same objects every time,
+so that no hash is computed twice. 19 µs for a chunk of 540 characters, against 44 for two passes with `str.translate`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import Stemmer
 
 from dowse.types import Leg
 
-# The NLTK-style English list that was measured: against Lucene's 33 words it gains .013 nDCG@10 in the prose leg.
+# The NLTK-style English list: it gains 0.013 nDCG@10 in the prose leg over Lucene's 33 words.
 _STOP_LIST = """
     a about above after again against all am an and any are as at be because been before being below between
     both but by can d did do does doing don down during each few for from further had has have having he her
@@ -35,24 +34,23 @@ _STOP_LIST = """
 """
 STOP_WORDS = frozenset(_STOP_LIST.split())
 STOP_MARK = "~"  # keeps the stop word "down" apart from the stem of "downs"
-LONGEST_WHOLE = 64  # characters; chosen: a SHA-256 in hexadecimal is still found by its whole
+LONGEST_WHOLE = 64  # characters of a whole identifier; chosen: the length of a SHA-256 in hexadecimal
 LONGEST_WORD = 128  # characters; chosen: longer runs are encoded data, and are dropped
-LONGEST_KEPT = 256  # bytes of a remembered run; chosen: a script without blanks gives runs as long as the text
-MEMORY_LIMIT = 500_000  # words per memory, about 170 bytes each; a full one is emptied
+LONGEST_CACHED = 256  # bytes of a run; chosen: a script without blanks has runs as long as the text
+CACHE_LIMIT = 500_000  # words, about 170 bytes each; a full cache is emptied
 
 _IDENTIFIER = re.compile(r"[^\W\d][\w$]*|\$[\w$]+|\d+")
 _WORD = re.compile(r"[^\W_]+")
 # An acronym before a capitalised word, a (capitalised) word, an acronym, a number.
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-# Every byte that separates runs becomes a blank: what is ASCII, and neither a letter, a digit, `_` nor `$`.
+# Bytes that separate runs (ASCII other than letters, digits, `_` and `$`) become blanks.
 _SEPARATED = bytes(code if code > 127 or re.match(r"[\w$]", chr(code)) else 32 for code in range(256))
 
 RunTerms = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]  # code, prose, stops
 
 
-@dataclass(frozen=True)
-class Terms:
-    """The terms of one text, in order, with repetitions; `stops` are the stop words of the prose leg, marked."""
+class Terms(msgspec.Struct, frozen=True):
+    """Terms of one text, in order, with repetitions; `stops` are the stop words of the prose leg, marked."""
 
     code: Sequence[str]
     prose: Sequence[str]
@@ -60,21 +58,21 @@ class Terms:
 
 
 class Tokenizer:
-    """Both tokenizers and their memory. Cheap to make, faster the longer it lives; share one between threads."""
+    """Both tokenizers and their cache. Threads may share one."""
 
-    def __init__(self, memory_limit: int = MEMORY_LIMIT) -> None:
-        self._memory = _Memory(memory_limit)
+    def __init__(self, cache_limit: int = CACHE_LIMIT) -> None:
+        self._cache = _RunCache(cache_limit)
 
     def code(self, text: str) -> list[str]:
         return [term for code, _, _ in self._found(text) for term in code]
 
     def prose(self, text: str) -> tuple[list[str], list[str]]:
-        """Stems, and the stop words that were left out, marked."""
+        """Return stems, and the dropped stop words, marked."""
         terms = self(text)
         return list(terms.prose), list(terms.stops)
 
     def __call__(self, text: str) -> Terms:
-        if "Σ" in text:  # its lower case depends on letters beyond the run it stands in
+        if "Σ" in text:  # its lower case depends on letters outside its run
             lowered = self(text.lower())
             return Terms(self.code(text), lowered.prose, lowered.stops)
         code: list[str] = []
@@ -88,19 +86,28 @@ class Tokenizer:
         return Terms(code, prose, stops)
 
     def query(self, text: str) -> dict[Leg, list[str]]:
-        """Terms by word leg. Stop words only when there is nothing else, so a query never ends up empty of them."""
+        """Return terms by word leg; stop words only if there are no other terms."""
         terms = self(text)
         return {"bm25_code": list(terms.code), "bm25_nlp": list(terms.prose or terms.stops)}
 
+    def words(self, text: str) -> list[str]:
+        """Return stems of the parts of every identifier, without stop words: for names, as the prose leg for text."""
+        found: list[str] = []
+        for run in _runs(text):
+            code, _, _ = self._cache[run]
+            whole = len(code) > 1 and code[-1] == run.decode("utf-8", "surrogatepass").lower()
+            for part in code[:-1] if whole else code:
+                found += self._cache[part.encode("utf-8", "surrogatepass")][1]
+        return found
+
     def runs(self, text: str) -> list[bytes] | None:
-        """Runs of word characters, as UTF-8: the terms of a text are those of its runs. None where they are not."""
+        """Return runs of word characters as UTF-8, whose terms are those of the text; None where they are not."""
         return None if "Σ" in text else _runs(text)
 
     def joined(self, run: bytes) -> list[bytes]:
-        """The words of a run like retry_budget or RETRY_BUDGET: its terms are theirs, and in the code leg the whole.
+        """Return the words of a run like retry_budget or RETRY_BUDGET; its terms are theirs, and in code the whole.
 
-        Empty for any other run. Nearly half of those that a tree of code brings are such, and hardly any of the words
-        in them is new.
+        Empty for any other run. Nearly half of the runs in code are such, and few of their words are new.
         """
         if b"_" not in run or len(run) > LONGEST_WHOLE or not (run.islower() or run.isupper()):
             return []
@@ -108,15 +115,15 @@ class Tokenizer:
         return words if len(words) > 1 and b"".join(words).isalpha() else []
 
     def of_run(self, run: bytes) -> RunTerms:
-        """Not remembered: for one who remembers what was made of it."""
-        return self._memory.computed(run)
+        """Return the terms of a run without caching them, for callers with a cache of their own."""
+        return self._cache.computed(run)
 
     def _found(self, text: str) -> Iterable[RunTerms]:
-        return map(self._memory.__getitem__, _runs(text))
+        return map(self._cache.__getitem__, _runs(text))
 
 
-class _Memory(dict[bytes, RunTerms]):
-    """By run of word characters, its terms. Computes what it misses, and is emptied when full."""
+class _RunCache(dict[bytes, RunTerms]):
+    """Terms by run of word characters. Computes missing ones; emptied when full."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -125,7 +132,7 @@ class _Memory(dict[bytes, RunTerms]):
 
     def __missing__(self, run: bytes) -> RunTerms:
         value = self.computed(run)
-        if len(run) <= LONGEST_KEPT:
+        if len(run) <= LONGEST_CACHED:
             if len(self) >= self._limit:
                 self.clear()
             self[run] = value
@@ -170,7 +177,7 @@ def _identifier_tokens(identifier: str) -> list[str]:
 
 
 def _shape(identifier: str) -> str:
-    """A for a capital, a for another letter, 0 for a digit, _ for the rest: lets one pattern split any script."""
+    """Return A for a capital, a for another letter, 0 for a digit, else _: one pattern splits any script."""
     return "".join(
         "A" if char.isupper() else "a" if char.isalpha() else "0" if char.isnumeric() else "_" for char in identifier
     )

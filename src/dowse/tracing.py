@@ -1,15 +1,16 @@
-"""What a query took, for those who watch from outside: results go in, a log line and OpenTelemetry spans come out.
+"""Log records and OpenTelemetry spans of queries, made from their results.
 
-Spans are made after the fact, from the same timings that `query_metadata` shows, so the two never disagree and the
-stages know nothing of it. Without the `opentelemetry` package, or without a configured exporter, nothing is made.
+Spans are made after the fact from the timings in `query_metadata`, so the two never disagree and no stage depends on
+tracing. Without the `opentelemetry` package, or without a configured exporter, no span is made.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from dowse.types import QueryResult
@@ -19,24 +20,22 @@ SPAN = "dowse.query"
 _NS_PER_MS = 1_000_000
 
 
-@dataclass(frozen=True)
-class Tracing:
-    """Tells of queries. `tracer` is OpenTelemetry's, or None."""
+class Tracing(msgspec.Struct, frozen=True):
+    """Reporter of queries. `tracer` is OpenTelemetry's, or None."""
 
     tracer: Any
     logger: logging.Logger
 
-    def tell(self, result: QueryResult) -> None:
-        """One log record at level INFO, a WARNING when something was lost, and one span with one below it a stage.
+    def report(self, result: QueryResult) -> None:
+        """Write one log record (WARNING if a stage was skipped, else INFO) and one span with a child for each stage.
 
-        The question itself is neither logged nor traced: it may hold what its asker would not want kept.
+        The text of the query is neither logged nor traced: it may hold private data.
         """
-        lost = bool(result.degraded)
-        level = logging.WARNING if lost else logging.INFO
+        level = logging.WARNING if result.degraded else logging.INFO
         if self.logger.isEnabledFor(level):
-            told = facts(result)
-            summary = ", ".join(f"{name}={value}" for name, value in told.items())
-            self.logger.log(level, "query: %s", summary, extra={"dowse": told})
+            found = facts(result)
+            summary = ", ".join(f"{name}={value}" for name, value in found.items())
+            self.logger.log(level, "query: %s", summary, extra={"dowse": found})
         if self.tracer is not None:
             self._spans(result, time.time_ns())
 
@@ -46,12 +45,12 @@ class Tracing:
         metadata = result.query_metadata
         at_ns = ended_ns - _ns(metadata.total_ms)
         whole = self.tracer.start_span(SPAN, start_time=at_ns)
-        if not whole.is_recording():  # nobody listens: OpenTelemetry is installed, and no exporter is set up
+        if not whole.is_recording():  # OpenTelemetry is installed without an exporter
             return
         whole.set_attributes(_attributes(facts(result)))
         inside = trace.set_span_in_context(whole)
         for stage, spent_ms in metadata.stages:
-            # Legs ran side by side and are drawn one after the other: durations are true, starts are not.
+            # Legs ran in parallel and are drawn one after the other: durations are true, starts are not.
             span = self.tracer.start_span(f"dowse.stage.{stage}", context=inside, start_time=at_ns)
             at_ns += _ns(spent_ms)
             span.end(end_time=at_ns)
@@ -61,10 +60,10 @@ class Tracing:
 
 
 def tracing() -> Tracing:
-    """With OpenTelemetry's tracer where that is installed; which exporter it has is the application's choice."""
+    """Return a reporter with OpenTelemetry's tracer if that is installed; the application chooses the exporter."""
     logger = logging.getLogger(LOGGER)
     if not logger.handlers:
-        logger.addHandler(logging.NullHandler())  # else warnings go to stderr in a program that set up no logging
+        logger.addHandler(logging.NullHandler())  # else warnings go to stderr in programs without logging
     try:
         from opentelemetry import trace
     except ImportError:
@@ -73,7 +72,7 @@ def tracing() -> Tracing:
 
 
 def facts(result: QueryResult) -> dict[str, Any]:
-    """What a log or a span says of a query, in plain values."""
+    """Return the facts of a query for a log or a span, as plain values."""
     metadata = result.query_metadata
     return {
         "total_ms": round(metadata.total_ms, 3),
@@ -89,9 +88,9 @@ def facts(result: QueryResult) -> dict[str, Any]:
     }
 
 
-def _attributes(told: dict[str, Any]) -> dict[str, Any]:
-    """OpenTelemetry's attributes are flat and never null; timings are the spans themselves."""
-    return {f"dowse.{name}": value for name, value in told.items() if name != "stages" and value is not None}
+def _attributes(found: dict[str, Any]) -> dict[str, Any]:
+    """Return flat attributes without nulls, as OpenTelemetry wants them; timings are the spans themselves."""
+    return {f"dowse.{name}": value for name, value in found.items() if name != "stages" and value is not None}
 
 
 def _ns(spent_ms: float) -> int:

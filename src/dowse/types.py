@@ -1,16 +1,18 @@
-"""The values that travel through the house: frozen, little behaviour, plain enough to hash, pickle and show as JSON."""
+"""Core values: structs inside; a request, a result and all values in it, which users hold, are dataclasses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from dowse.filters import Filter
+import msgspec
 
-ChunkId = str
-"""16 hexadecimal digits: a 64-bit hash of source, level, text and occurrence, so it survives lines moving above it."""
+from dowse.filters import Clause, Filter, Moment
+from dowse.reports import QueryMetadata
+
+ChunkId = str  # 16 hexadecimal digits: a hash of source, level, text and occurrence, so that moved lines keep it
 
 Leg = Literal["dense", "bm25_code", "bm25_nlp"]
 LEGS: tuple[Leg, ...] = ("dense", "bm25_code", "bm25_nlp")
@@ -19,7 +21,7 @@ Level = Literal["document", "section", "chunk"]
 
 
 class CorpusType(StrEnum):
-    """What kind of writing a chunk is. The part before the underscore is its family: CODE, DOC or CONVO."""
+    """Kind of text in a chunk. The part before the underscore is its family: CODE, DOC or CONVO."""
 
     CODE_LOGIC = "CODE_LOGIC"
     CODE_DEPLOY = "CODE_DEPLOY"
@@ -34,23 +36,19 @@ class CorpusType(StrEnum):
     CONVO_OTHER = "CONVO_OTHER"
 
 
-# --- what is kept -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Defined:
-    """A name that a chunk gives a meaning to: a function, a class, a constant."""
+    """A name that a chunk defines: a function, a class, a constant."""
 
     name: str
     kind: str
     qualified_name: str  # parts joined by dots in every language
-    start_line: int  # where the name stands, from 1: comments and decorators above it do not count
+    start_line: int  # of the name, from 1, without comments and decorators above it
     end_line: int  # inclusive; may lie beyond the chunk
 
 
-@dataclass(frozen=True)
-class Chunk:
-    """A passage that can be found. Only chunks of level "chunk" are searched; the others are their parents."""
+class Chunk(msgspec.Struct, frozen=True):
+    """A passage of a document. Only those of level "chunk" are searched; the others are their parents."""
 
     id: ChunkId
     document_id: str
@@ -82,14 +80,13 @@ class Chunk:
     calls_out: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
     connection_count: int = 0
-    content_hash: str = ""  # of what is embedded: context_prefix, newline, text
+    content_hash: str = ""  # of the embedded text: context_prefix, newline, text
     context_prefix: str = ""
-    meta: tuple[tuple[str, str], ...] = ()  # for the user's own filters; nothing structural lives here
-    defines: tuple[Defined, ...] = ()  # in the order of the lines; in code, each name is defined by one chunk
+    meta: tuple[tuple[str, str], ...] = ()  # for filters of the user
+    defines: tuple[Defined, ...] = ()  # by line; in code, one chunk defines each name
 
 
-@dataclass(frozen=True)
-class Edge:
+class Edge(msgspec.Struct, frozen=True):
     """A directed link between two chunks."""
 
     source_id: ChunkId
@@ -99,18 +96,7 @@ class Edge:
     description: str = ""
 
 
-@dataclass(frozen=True)
-class Name:
-    """What a chunk is known by, so that other documents can speak of it."""
-
-    kind: str  # symbol, file, module or thread
-    name: str
-    chunk_id: ChunkId
-    document_id: str
-
-
-@dataclass(frozen=True)
-class Service:
+class Service(msgspec.Struct, frozen=True):
     """A node of the service graph."""
 
     name: str
@@ -119,29 +105,27 @@ class Service:
     namespace: str | None = None
     ports: tuple[int, ...] = ()
     chunk_ids: tuple[ChunkId, ...] = ()  # where it is declared
-    external: bool = False  # known only because others call it
+    external: bool = False  # known only from its callers
 
 
-@dataclass(frozen=True)
-class ServiceEdge:
-    """One service uses another. Both ends are names of services."""
+class ServiceEdge(msgspec.Struct, frozen=True):
+    """A call from one service to another. Both ends are names of services."""
 
     source: str
     target: str
     type: str = "unknown"  # http, grpc, queue, db …
-    evidence: tuple[ChunkId, ...] = ()  # chunks that show it
+    evidence: tuple[ChunkId, ...] = ()
     description: str = ""
 
 
-@dataclass(frozen=True)
-class ServiceFact:
-    """What a chunk says of a service. The service graph is made from all of them (ingest/services/graph.py)."""
+class ServiceFact(msgspec.Struct, frozen=True):
+    """A fact about a service in one chunk. ingest/services/graph.py builds the service graph from all facts."""
 
     kind: str  # declares, alias, port, sets, takes, reads, offers, stub, calls
-    service: str = ""  # whom it is about; "" until the place of its file tells
+    service: str = ""  # "" until the location of its file decides
     name: str = ""  # a variable, another name, a set of settings, a gRPC service
     value: str = ""  # an address, a port
-    type: str = ""  # http, grpc, queue, db; "" where the chunk does not show it
+    type: str = ""  # http, grpc, queue, db; "" if the chunk does not show it
     chunk_id: ChunkId = ""
     place: str = ""  # file and line
     repo: str = ""
@@ -149,15 +133,14 @@ class ServiceFact:
     language: str = ""
 
 
-@dataclass(frozen=True)
-class Document:
-    """One file, thread set or paper, with all it was cut into. It is stored wholly or not at all."""
+class Document(msgspec.Struct, frozen=True):
+    """One file, set of threads or paper, with its chunks. It is stored as a whole or not at all."""
 
     id: str
     source: str  # name of the Source it belongs to
     path: str  # inside the source, with forward slashes
     title: str
-    content_hash: str  # of the bytes as read: tells whether the file changed
+    content_hash: str  # of the bytes as read
     chunks: tuple[Chunk, ...]
     edges: tuple[Edge, ...] = ()
     size_bytes: int = 0
@@ -166,9 +149,8 @@ class Document:
     facts: tuple[ServiceFact, ...] = ()
 
 
-@dataclass(frozen=True)
-class DocumentInfo:
-    """What the store remembers of a document, without its chunks."""
+class DocumentInfo(msgspec.Struct, frozen=True):
+    """A stored document without its chunks."""
 
     id: str
     source: str
@@ -182,16 +164,15 @@ class DocumentInfo:
     meta: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True)
-class Source:
-    """A folder or file that was asked to be indexed. Its name prefixes every source_uri below it."""
+class Source(msgspec.Struct, frozen=True):
+    """An indexed folder or file. Its name is the prefix of every source_uri below it."""
 
     name: str
     root: str  # absolute path on this machine
 
 
 class QueryType(StrEnum):
-    """What a question wants; decides parameters in the `papers` profile and the style of an answer."""
+    """Type of a query; sets parameters in the `papers` profile and the style of an answer."""
 
     FACTUAL = "factual"
     CONCEPTUAL = "conceptual"
@@ -201,27 +182,29 @@ class QueryType(StrEnum):
 
 Fusion = Literal["z", "rrf", "minmax"]
 ParentMode = Literal["off", "replace", "attach"]
+Grouping = Literal["document", "none"]
 
 
 @dataclass(frozen=True)
 class QueryRequest:
-    """A question and how to answer it. None means: what the profile says."""
+    """A query and its options. None means: as the profile has it."""
 
     text: str
     top_k: int | None = None
     profile: str = "default"
+    group: Grouping | None = None  # document: top_k counts documents, each with its best passages
     corpus_filter: tuple[str, ...] = ()
     service_filter: tuple[str, ...] = ()
     repo_filter: tuple[str, ...] = ()
     document_filter: tuple[str, ...] = ()
     source_filter: tuple[str, ...] = ()
     language_filter: tuple[str, ...] = ()
-    path_filter: tuple[str, ...] = ()  # globs; a chunk passes when any of them matches
+    path_filter: tuple[str, ...] = ()  # globs; one must match
     section_filter: tuple[str, ...] = ()
     channel_filter: tuple[str, ...] = ()
     author_filter: tuple[str, ...] = ()
-    created_after: datetime | None = None
-    created_before: datetime | None = None
+    created_after: Moment | None = None  # datetime, ISO 8601 or seconds since the epoch
+    created_before: Moment | None = None
     meta_filter: tuple[tuple[str, str], ...] = ()
     where: Filter = ()  # further clauses, ANDed with the filters above
     legs: tuple[Leg, ...] = LEGS
@@ -229,71 +212,58 @@ class QueryRequest:
     alpha: float | None = None  # weight of the dense leg; the two word legs share 1 − alpha
     weights: tuple[tuple[Leg, float], ...] | None = None  # by leg; excludes alpha
     k: int | None = None  # RRF's rank constant
-    missing_rank: int | None = None  # RRF: the rank a leg gives to what it did not find; None adds nothing
-    depth: int | None = None  # how many candidates each leg brings
-    query_type: QueryType | None = None  # else the rules, or a configured LLM, tell
-    expand: bool | None = None  # ask in other words, too; needs an LLM
+    missing_rank: int | None = None  # RRF: the rank of chunks that a leg did not find; None adds nothing
+    depth: int | None = None  # candidates per leg
+    query_type: QueryType | None = None  # else rules or a configured LLM decide
+    expand: bool | None = None  # search other wordings, too; needs an LLM
     rerank: bool | str | None = None  # False, True (the profile's chain), or names joined by commas
-    rerank_weight: float | None = None  # of the reranker's word; what came before it has the rest
+    rerank_weight: float | None = None  # of the reranker's score; the score before it has the rest
     freshness_half_life_days: float | None = None
-    freshness_weight: float | None = None  # 0 turns it off
-    boost: bool | None = None  # of the kinds of writing that the question's words ask for
+    freshness_weight: float | None = None  # 0: off
+    boost: bool | None = None  # of corpus types that the words of the query ask for
     parents: ParentMode | None = None
     min_score: float | None = None  # on final_score, in [0,1]
-    min_similarity: float | None = None  # on the cosine of what no word leg found
-    mmr: bool | None = None  # hits that differ from each other
-    diversity: float | None = None  # how much MMR takes off for likeness
-    graph: bool | None = None  # neighbours in the chunk graph join the pool
+    min_similarity: float | None = None  # on the cosine of hits without a query word
+    mmr: bool | None = None  # diverse hits
+    diversity: float | None = None  # penalty of MMR for similarity
+    graph: bool | None = None  # add neighbours in the chunk graph
     graph_hops: int | None = None
-    graph_weight: float | None = None  # of the way through the graph; the cosine has the rest
-    graph_relations: tuple[str, ...] = ()  # only these; empty: all
+    graph_weight: float | None = None  # of the path through the graph; the cosine has the rest
+    graph_relations: tuple[str, ...] = ()  # empty: all
     graph_min_weight: float | None = None  # weaker edges are not followed
-    graph_bidirectional: bool | None = None  # follow edges backwards, too
-    graph_slots: int | None = None  # places among the hits that are kept for what the graph found
-    expand_graph: bool | None = None  # the services around the hits, as service_context
+    graph_bidirectional: bool | None = None  # follow edges in both directions
+    graph_slots: int | None = None  # reserved ranks for chunks that the graph found
+    expand_graph: bool | None = None  # add the services of the hits as service_context
     explain: bool = False
     cache: bool = True
     deadline_s: float | None = None
-    strict: bool = False  # raise NoRecallError when every leg failed, instead of an empty result
+    strict: bool = False  # raise NoRecallError when every leg failed
 
     def __post_init__(self) -> None:
-        """Lists become tuples and a single name a tuple of one, so that a request hashes and reads naturally."""
+        """Turn lists into tuples and a single name into a tuple of one, so that a request hashes."""
         own = vars(self)
         for name in _TUPLES:
             value = own[name]
             if type(value) is not tuple:
-                own[name] = (value,) if isinstance(value, str) else tuple(value or ())
+                own[name] = (value,) if isinstance(value, str | Clause) else tuple(value or ())
 
 
-_TUPLES = (
-    *(each.name for each in fields(QueryRequest) if each.name.endswith("_filter")),
-    "where",
-    "legs",
-    "graph_relations",
-)
-
-
-# --- what is answered -------------------------------------------------------------------------------
+_TUPLES = ("where", "legs", "graph_relations", *(each for each in vars(QueryRequest) if each.endswith("_filter")))
 
 
 @dataclass(frozen=True)
 class Score:
-    """What one stage gave one chunk."""
+    """Score of one stage for one chunk."""
 
     stage: str
-    value: float  # in that stage's own unit; never compared across stages
-    rank: int  # from 1, within that stage's output; 0 when the stage scored but did not rank it
+    value: float  # in that stage's own unit; not comparable between stages
+    rank: int  # from 1, in the list of that stage; 0 if the stage does not rank it
     why: str = ""
-
-    def __init__(self, stage: str, value: float, rank: int, why: str = "") -> None:
-        """By hand: what `frozen` writes takes three times as long, and a query makes a hundred and fifty of these."""
-        own = self.__dict__
-        own["stage"], own["value"], own["rank"], own["why"] = stage, value, rank, why
 
 
 @dataclass(frozen=True)
 class Degradation:
-    """A stage that was skipped or answered in part, and why."""
+    """A stage that was skipped or answered in part, and the reason."""
 
     stage: str
     reason: str
@@ -311,7 +281,7 @@ class ParentContext:
 
 @dataclass(frozen=True)
 class EdgeContext:
-    """How the chunk graph led to a chunk, in words."""
+    """An edge on the path to a chunk, as a sentence."""
 
     from_id: ChunkId
     relation: str
@@ -321,9 +291,43 @@ class EdgeContext:
 
 
 @dataclass(frozen=True)
-class ScoredChunk(Chunk):
-    """A chunk with what every stage gave it. The flat fields are each stage's last word; `scores` is the way."""
+class ScoredChunk:
+    """A hit: the fields of its chunk, the last score of each kind, and `scores`, the history of all."""
 
+    id: ChunkId
+    document_id: str
+    text: str
+    corpus_type: str
+    source_uri: str
+    document_title: str = ""
+    document_source: str = ""
+    parent_id: ChunkId | None = None
+    level: Level = "chunk"
+    repo_name: str | None = None
+    file_path: str | None = None
+    language: str | None = None
+    start_line: int | None = None
+    end_line: int | None = None
+    symbol_name: str | None = None
+    symbol_kind: str | None = None
+    qualified_name: str | None = None
+    signature: str | None = None
+    summary: str | None = None
+    section_path: str | None = None
+    section_type: str | None = None
+    page: int | None = None
+    service_name: str | None = None
+    author: str | None = None
+    timestamp: datetime | None = None
+    channel: str | None = None
+    thread_id: str | None = None
+    calls_out: tuple[str, ...] = ()
+    imports: tuple[str, ...] = ()
+    connection_count: int = 0
+    content_hash: str = ""
+    context_prefix: str = ""
+    meta: tuple[tuple[str, str], ...] = ()
+    defines: tuple[Defined, ...] = ()
     dense_score: float | None = None  # cosine
     bm25_code_score: float | None = None
     bm25_nlp_score: float | None = None
@@ -332,35 +336,34 @@ class ScoredChunk(Chunk):
     rerank_score: float | None = None  # in [0,1]
     final_score: float = 0.0
     confidence: float | None = None
-    stale: bool | None = None  # the file changed since it was indexed; None: not checked
-    scores: tuple[Score, ...] = ()
+    stale: bool | None = None  # the file changed since it was indexed; None: unknown
+    scores: tuple[Score, ...] = field(default_factory=tuple)  # no class attribute, so that __getattr__ is called
     parents: tuple[ParentContext, ...] = ()
     graph_context: tuple[EdgeContext, ...] = ()
-    child_id: ChunkId | None = None  # what was found, when this is its parent
-    child_lines: tuple[int, int] | None = None  # the child's first and last line
+    child_id: ChunkId | None = None  # the chunk that was found, if this is its parent
+    child_lines: tuple[int, int] | None = None  # its first and last line
+    copies: tuple[str, ...] = ()  # places of identical passages, as source/path:line
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # `query/result.py` sets `_explain` and no `scores`: they take a tenth of a query, and few are read.
+            explain = vars(self).get("_explain")
+            if name != "scores" or explain is None:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return vars(self).setdefault("scores", explain())
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields alone, with `scores`: a copied or pickled hit holds no part of its query."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
-class _History:
-    """`scores` of a hit that has `_tell` instead: put into words when they are first read.
-
-    That takes a tenth of a whole query, and most hits are read for their text.
-    """
-
-    def __get__(self, hit: ScoredChunk | None, owner: type[ScoredChunk] | None = None) -> tuple[Score, ...]:
-        if hit is None:
-            return ()
-        own = vars(hit)  # `scores` themselves would have been found there
-        told: tuple[Score, ...] = own["_tell"]()
-        own["scores"] = told
-        return told
-
-
-ScoredChunk.scores = _History()  # type: ignore[assignment]
+AnyChunk = Chunk | ScoredChunk  # both have the fields of a chunk
 
 
 @dataclass(frozen=True)
 class ServiceContext:
-    """The neighbourhood of a service."""
+    """Neighbourhood of a service."""
 
     service_name: str
     calls: tuple[str, ...] = ()
@@ -369,26 +372,22 @@ class ServiceContext:
 
 
 @dataclass(frozen=True)
-class QueryMetadata:
-    """Timings and counts of one query."""
+class DocumentGroup:
+    """A document among the hits, with its best passages."""
 
-    total_ms: float = 0.0
-    stages: tuple[tuple[str, float], ...] = ()  # milliseconds by stage
-    counts: tuple[tuple[str, int], ...] = ()  # what each stage brought
-    embedding_coverage: float = 0.0  # share of the chunks that have a vector
-    model: str | None = None
-    fusion: str | None = None
-    chunks: int = 0  # in the index
+    document: str  # as source/path
+    chunks: tuple[ScoredChunk, ...]  # best first; the first one is in `QueryResult.chunks`
 
 
 @dataclass(frozen=True)
 class QueryResult:
-    """The answer, and all there is to say about how it came about."""
+    """Result of a query: hits, notes and timings."""
 
     query: str
     chunks: tuple[ScoredChunk, ...] = ()
+    groups: tuple[DocumentGroup, ...] = ()  # one for each of `chunks`, if the request groups by document
     query_type: str | None = None
-    answer_style: str | None = None  # concise, detailed, structured or direct: what the query type asks of an answer
+    answer_style: str | None = None  # concise, detailed, structured or direct, by query type
     nothing_found: bool = False
     confidence: float | None = None
     degraded: tuple[Degradation, ...] = ()

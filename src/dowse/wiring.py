@@ -1,37 +1,44 @@
-"""What an engine asks besides its store: a config goes in; models, profiles, rerankers and a language model come out.
+"""Components of an engine besides its store: models, profiles, rerankers and a language model, from the settings.
 
-Each is opened when it is first needed. What is missing and needed says what to type.
+Each is opened when it is first needed. A missing one raises an error with the command to type.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dowse.errors import BadRequestError, ModelMismatchError, ModelUnavailableError, UnavailableError
+from dowse.errors import BadRequestError, ModelMismatchError, ModelUnavailableError
+from dowse.trust import allow, in_project, is_plain_model, is_trusted, refusal
 from dowse.types import QueryRequest
 
 if TYPE_CHECKING:
     from dowse.config import Config
-    from dowse.models.in_use import Models
+    from dowse.fusion_kernel import FusionKernel
+    from dowse.ingest.sources.requests import IndexRequest
+    from dowse.models.choose import Models
     from dowse.ports import LLM, Embedder, Reporter, Reranker, StoreStats
     from dowse.query.assemble import Parts
     from dowse.query.plan.profiles import Profile
     from dowse.store.embedded import EmbeddedStore
 
 
-class Collaborators:
-    """Of one engine; shared by its queries."""
+class Components:
+    """Components of one engine, shared by its queries."""
 
-    def __init__(self, store: EmbeddedStore, config: Config, embedder: Embedder | str) -> None:
+    def __init__(
+        self, store: EmbeddedStore, config: Config, embedder: Embedder | str, fusion: FusionKernel | None = None
+    ) -> None:
         self._store = store
         self._config = config
+        self._fusion = fusion
         self._models = self._models_of(embedder)
         self._specs: dict[str, str] = {}
 
     def request(self, text: str | QueryRequest, fields: dict[str, object]) -> QueryRequest:
-        """A question as a request: fields win over the request's own, those over the settings."""
+        """Return a request: fields override those of the request, which override the settings."""
         own = self._config
         request = text if isinstance(text, QueryRequest) else QueryRequest(text, top_k=own.top_k, profile=own.profile)
         known = set(QueryRequest.__dataclass_fields__)
@@ -43,11 +50,11 @@ class Collaborators:
     # --- embedding ----------------------------------------------------------------------------------
 
     def query_embedder(self, stats: StoreStats, request: QueryRequest) -> tuple[Embedder | None, str]:
-        """The embedder for a question, or why there is none."""
+        """Return the embedder of queries, or the reason for its absence."""
         if "dense" not in request.legs:
             return None, ""
         if stats.model is None or not stats.vectors:
-            return None, "the index has no vectors yet; run `dowse index` to make them"
+            return None, self._no_vectors()
         try:
             embedder = self._models.for_index(self._spec(stats.model))
         except ModelUnavailableError as err:
@@ -62,44 +69,66 @@ class Collaborators:
         return embedder, ""
 
     def index_embedder(self, report: Reporter | None = None) -> Embedder | None:
-        """The embedder for what is read into the index."""
+        """Return the embedder of the index."""
         found = self._models.for_index(self._spec(self._store.reader().stats.model), report)
         if found is not None:
             self._remember(found, self._models)
         return found
 
     def other_embedder(self, embedder: str | Embedder, report: Reporter | None) -> Embedder:
-        """One to change to."""
+        """Return an embedder to change to."""
         models = self._models_of(embedder)
         chosen = models.required(report)
         self._remember(chosen, models)
         return chosen
 
-    def _models_of(self, embedder: str | Embedder) -> Models:
-        from dowse.models.in_use import Models
+    def _no_vectors(self) -> str:
+        if self._models.words_only:
+            return "no embedding model is in use (--embedder none)"
+        return "the index has no vectors yet; run `dowse index` to compute them"
 
-        return Models(embedder, self._config.models_folder, self._config.threads)
+    def _models_of(self, embedder: str | Embedder) -> Models:
+        from dowse.models.choose import Models
+
+        return Models(embedder, self._config.models_folder, self._config.threads, self._store.folder)
 
     def _remember(self, embedder: Embedder, models: Models) -> None:
-        """A folder, hub id or address is kept with the index: the model's name alone would not open it again."""
-        from dowse.models.in_use import SPEC
+        """Store the folder, hub id or address of a model: its name alone would not open it again."""
+        from dowse.models.choose import SPEC
 
         if models.spec and self._store.fact(SPEC + embedder.model) != models.spec:
             self._store.set_fact(SPEC + embedder.model, models.spec)
+        if models.spec and not is_plain_model(models.spec):
+            allow(self._store.folder, models.spec)
 
     def _spec(self, model: str | None) -> str | None:
-        """How to open the model that the index has vectors of; asked once a model."""
-        from dowse.models.in_use import SPEC
+        """Return the folder, hub id or address of the model of the index's vectors."""
+        from dowse.models.choose import SPEC
 
         if model and model not in self._specs:
             self._specs[model] = self._store.fact(SPEC + model) or model
         return self._specs[model] if model else None
 
-    # --- judging and phrasing -----------------------------------------------------------------------
+    def allowed(self, requests: list[IndexRequest], *, given: bool) -> list[IndexRequest]:
+        """Return the requests if the user gave them, now or earlier; else raise BadRequestError.
+
+        An index may come from elsewhere and hold requests for any folder of this machine.
+        """
+        index = self._store.folder
+        for each in requests:
+            if in_project(each.path, index):
+                continue
+            if given:
+                allow(index, os.path.abspath(each.path.expanduser()))
+            elif not is_trusted(index, str(each.path)):
+                raise BadRequestError(refusal(index, str(each.path), "index a folder outside its project"))
+        return requests
+
+    # --- queries ------------------------------------------------------------------------------------
 
     @cached_property
     def parts(self) -> Parts:
-        """What all queries share, without the cross-encoder: that is opened when a query first needs it."""
+        """The parts that all queries share."""
         from dowse.query.assemble import Parts
         from dowse.query.cache import Caches
 
@@ -107,7 +136,9 @@ class Collaborators:
             llm=self._llm,
             profiles=self._profiles,
             caches=Caches(),
+            fusion_kernel=self._fusion,
             documents=self._store.documents,
+            open_cross_encoder=lambda: self._cross_encoder,
         )
 
     @property
@@ -115,24 +146,13 @@ class Collaborators:
         from dowse.query.plan.profiles import PROFILES
 
         if not self._config.profiles:
-            return PROFILES  # most have none of their own, and need not load what reads them
+            return PROFILES  # most users have none of their own, and need not load the module that reads them
         from dowse.query.user_profiles import with_own
 
         return with_own(self._config.profiles)
 
-    def parts_for(self, request: QueryRequest) -> Parts:
-        """With the cross-encoder, if this request can use one."""
-        from dowse.query.plan.profiles import named
-
-        if "cross-encoder" not in named(request.profile, self.parts.profiles).adjusted(request).rerank:
-            return self.parts
-        try:
-            return replace(self.parts, cross_encoder=self._cross_encoder)
-        except UnavailableError as err:
-            return replace(self.parts, cross_encoder_note=str(err), cross_encoder_lost=True)
-
     def llm(self) -> LLM:
-        """The language model, for work that cannot do without."""
+        """Return the language model, or raise ModelUnavailableError."""
         if self._llm is None:
             raise ModelUnavailableError(
                 "no language model is configured; type: dowse config set llm_base_url https://host/v1"
@@ -142,7 +162,7 @@ class Collaborators:
     @cached_property
     def _llm(self) -> LLM | None:
         if not self._config.llm_base_url and not self._config.llm_model:
-            return None  # most have none, and need no HTTP client
+            return None  # most users have none, and need no HTTP client
         from dowse.models.llm import open_llm
 
         return open_llm(self._config.llm_base_url, self._config.llm_model)

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +24,7 @@ from dowse.engine import Engine
 from dowse.errors import NoIndexError, NoRecallError
 from dowse.query.context import estimated_tokens
 from dowse.types import ScoredChunk
+from values import replace
 
 ROOT = Path(__file__).parents[2]
 SAMPLE = Path(dowse.__file__).parent / "sample" / "acme"
@@ -156,7 +157,7 @@ def test_an_answer_keeps_to_its_budget_and_counts_what_it_left_out(texts: list[s
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("not json", "no JSON"),
+        ("not json", "not JSON"),
         ("[]", "needs a query"),
         ("{}", "needs a query"),
         ('{"query": "  "}', "needs a query"),
@@ -245,7 +246,7 @@ except MissingExtraError as error:
     print(error)
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert f"pip install 'dowse[{extra}]'" in found.stdout
+    assert f"pip install 'dowse-search[{extra}]'" in found.stdout
 
 
 def test_the_adapters_load_no_framework_before_it_is_asked_for() -> None:

@@ -6,7 +6,6 @@ import io
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,6 +24,7 @@ from bench.query_timing import Times  # noqa: E402
 from bench import cache, corpus, plot, queries, report, update_rows, vectors  # noqa: E402
 from dowse.identity import chunk_id, document_id, text_hash  # noqa: E402
 from dowse.types import Chunk, Document  # noqa: E402
+from values import replace  # noqa: E402
 
 
 def _document(*texts: str) -> Document:

@@ -15,13 +15,13 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # bench/ is beside src/, not
 from bench.http_load import RATE, Load, ask
 
 from bench import serve
-from http_server import Client, indexed, serving
+from http_server import Client, indexed, running_server
 
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     folder = tmp_path_factory.mktemp("bench")
-    with serving(indexed(folder / "index", folder / "shop", {"a.md": "# Retry\n\nretry payments\n"})) as client:
+    with running_server(indexed(folder / "index", folder / "shop", {"a.md": "# Retry\n\nretry payments\n"})) as client:
         yield client
 
 

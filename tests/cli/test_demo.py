@@ -14,8 +14,7 @@ from dowse.cli.main import cli
 from dowse.cli.manage.demo import ACTS, command_line
 from dowse.config import default_models_folder
 from dowse.models import fetch, registry
-from dowse.sample import QUERIES, SampleQuery
-from dowse.serve.wire.result import result_from_json
+from dowse.sample import SampleQuery, queries
 
 MODELS = Path(os.environ.get("DOWSE_MODELS") or default_models_folder())
 HERE = fetch.locate(registry.get(registry.DEFAULT), MODELS) is not None or bool(os.environ.get("DOWSE_REQUIRE_MODELS"))
@@ -40,8 +39,8 @@ def _demo(*flags: str) -> tuple[str, str]:
 
 
 def test_the_demo_asks_queries_of_different_kinds() -> None:
-    kinds = {query.text: query.kind for query in QUERIES}
-    assert [kinds[text] for text, _ in ACTS] == ["identifier", "paraphrase", "error", "filtered"]
+    kinds = {query.text: query.kind for query in queries()}
+    assert [kinds[text] for text in ACTS] == ["identifier", "paraphrase", "error", "filtered"]
 
 
 def test_a_command_line_is_what_a_person_would_type() -> None:
@@ -71,9 +70,9 @@ def test_json_holds_the_report_and_every_result(nobody: Path) -> None:
     answer = json.loads(_demo("--json", "--index", "there")[0])
     assert answer["index"] == str(nobody / "there")
     assert answer["report"]["problems"] == []
-    assert [query["text"] for query in answer["queries"]] == [text for text, _ in ACTS]
+    assert [query["text"] for query in answer["queries"]] == list(ACTS)
     for query in answer["queries"]:
-        assert result_from_json(json.dumps(query["result"])).query == query["text"]
+        assert query["result"]["query"] == query["text"]
 
 
 @pytest.mark.model
@@ -82,6 +81,6 @@ def test_with_the_default_model_every_answer_comes_first(nobody: Path, monkeypat
     monkeypatch.setenv("DOWSE_EMBEDDER", "auto")
     monkeypatch.setenv("DOWSE_MODELS", str(MODELS))
     answer = json.loads(_demo("--json")[0])
-    assert {query["text"]: query["rank"] for query in answer["queries"]} == {text: 1 for text, _ in ACTS}
+    assert {query["text"]: query["rank"] for query in answer["queries"]} == dict.fromkeys(ACTS, 1)
     paraphrase = answer["queries"][1]["result"]["chunks"][0]
     assert paraphrase["bm25_code_score"] == paraphrase["bm25_nlp_score"] == 0

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from beir_folders import GARDEN, GRADES, QUESTIONS, write_collection
 from dowse.cli.main import cli
-from dowse.evaluate import feedback
+from dowse.evaluate import judgments as feedback
 
 Run = Callable[..., Result]
 
@@ -71,7 +71,7 @@ def test_eval_json_has_datasets_and_mean(run: Run, garden: Path) -> None:
 
 
 def test_eval_takes_the_ways_of_asking(run: Run, garden: Path) -> None:
-    for flags in (["--legs", "bm25_nlp"], ["--fusion", "rrf"], ["--alpha", "0.2"], ["--rerank", "heuristic"]):
+    for flags in (["--set", "legs=bm25_nlp"], ["--fusion", "rrf"], ["--set", "alpha=0.2"], ["--rerank", "heuristic"]):
         assert measured(run, garden, *flags)["datasets"][0]["setting"] == "as asked"
     assert measured(run, garden, "--limit-queries", "2")["datasets"][0]["queries"] == 2
 
@@ -80,13 +80,13 @@ def test_eval_takes_the_constants_of_bm25(run: Run, tmp_path: Path) -> None:
     # One term: 9/(9 + 1.2·(.25 + .75·36/18.5)) = .81 against 1/(1 + 1.2·(.25 + .75·1/18.5)) = .74; at b 1 .79 and .94.
     documents = {"often": ("", "slug " * 9 + "and a great many other words " * 9), "once": ("", "a slug")}
     place = write_collection(tmp_path / "length", documents, {"q": "slug"}, {"q": {"often": 1.0}})
-    found = [measured(run, place, "--legs", "bm25_nlp", *flags) for flags in ([], ["--b", "1"])]
+    found = [measured(run, place, "--set", "legs=bm25_nlp", *flags) for flags in ([], ["--b", "1"])]
     assert [each["mean"]["p@1"] for each in found] == [1, 0]
     assert [each["datasets"][0]["setting"] for each in found] == ["as asked", "as asked"]
     # Two terms, idf .18 and .69: .18·6/(6 + k1) against (.18 + .69)/(1 + k1); six of one are more only for a large k1.
     documents = {"one": ("", "slug " * 6), "both": ("", "slug snail")}
     place = write_collection(tmp_path / "count", documents, {"q": "slug snail"}, {"q": {"one": 1.0}})
-    found = [measured(run, place, "--legs", "bm25_nlp", "--b", "0", *flags) for flags in ([], ["--k1", "100"])]
+    found = [measured(run, place, "--set", "legs=bm25_nlp", "--b", "0", *flags) for flags in ([], ["--k1", "100"])]
     assert [each["mean"]["p@1"] for each in found] == [0, 1]
 
 
@@ -110,7 +110,7 @@ def test_eval_ablation_is_printed_with_intervals(run: Run, garden: Path) -> None
     result = run("eval", garden, "--embedder", "hash", "--cache", "cache", "--ablate", "--worst", "2")
     assert result.exit_code == 0, result.output
     assert "rrf 60, three equal legs" in result.stdout
-    assert "can be chance" in result.stdout
+    assert "not significant" in result.stdout
 
 
 def test_eval_csv_is_one_line_a_question(run: Run, garden: Path) -> None:
@@ -134,13 +134,13 @@ def test_a_run_of_other_questions_is_refused(run: Run, garden: Path, tmp_path: P
     (tmp_path / "x.run").write_text("nobody Q0 slug 1 1.0 x\n")
     result = run("eval", garden, "--embedder", "hash", "--cache", "cache", "--run", "x.run")
     assert result.exit_code == 2
-    assert "answers no question of garden" in result.stderr
+    assert "has no query of garden" in result.stderr
 
 
 def test_eval_of_nothing_says_what_to_type(run: Run) -> None:
     result = run("eval")
     assert result.exit_code == 2
-    assert "type: dowse eval FOLDER" in result.stderr
+    assert "run: dowse eval FOLDER" in result.stderr
 
 
 def test_odd_ids_are_told_and_not_fatal(run: Run, tmp_path: Path) -> None:
@@ -156,16 +156,16 @@ def test_odd_ids_are_told_and_not_fatal(run: Run, tmp_path: Path) -> None:
     [
         (["eval", "nowhere"], 1, "no dataset folder"),
         (["eval", "garden", "--split", "best"], 1, "choose from test with --split"),
-        (["eval", "garden", "--limit-queries", "0"], 2, "at least 1"),
+        (["eval", "garden", "--limit-queries", "0"], 2, "give 1 or more"),
         (["eval", "garden", "--b", "2"], 2, "is not in the range 0<=x<=1"),
         (["eval", "garden", "--k1", "-1"], 2, "is not in the range x>=0"),
         (["eval", "garden", "--profile", "nobody"], 2, "unknown profile 'nobody'"),
         (["eval", "garden", "--report", "no/such/r.html"], 2, "cannot write no/such/r.html"),
         (["eval", "garden", "--embedder", "no-model"], 1, "no model 'no-model'"),
         (["eval", "--judged"], 3, "no index"),
-        (["tune"], 2, "what shall be measured"),
-        (["tune", "garden"], 2, "at least 10 are needed"),
-        (["tune", "garden", "--save", "default"], 2, "comes with Dowse"),
+        (["tune"], 2, "missing input"),
+        (["tune", "garden"], 2, "tuning needs at least 10"),
+        (["tune", "garden", "--save", "default"], 2, "is a built-in profile"),
         (["judge"], 3, "no index"),
     ],
 )
@@ -212,13 +212,13 @@ def test_what_is_judged_can_be_listed_measured_exported_and_imported(run: Run, n
     hits = json.loads(run("search", "lettuce at night", "--json").stdout)["chunks"]
     kept = run("judge", "lettuce", "at", "night", "--grade", f"{hits[0]['id']}=2", "--grade", f"{hits[1]['id']}=0")
     assert kept.exit_code == 0, kept.output
-    assert "kept 2 judgments" in kept.stdout
+    assert "Stored 2 judgments" in kept.stdout
     assert f"lettuce at night\t{hits[0]['id']}\t2" in run("judge", "--list").stdout
     assert json.loads(run("eval", "--judged", "--embedder", "hash", "--json").stdout)["mean"]["ndcg@10"] == 1
     assert run("judge", "--export", "ours.qrels").exit_code == 0
-    assert run("judge", "lettuce", "at", "night", "--forget").stdout == "forgot 2 judgments\n"
+    assert run("judge", "lettuce", "at", "night", "--forget").stdout == "Deleted 2 judgments.\n"
     assert run("eval", "--judged", "--embedder", "hash").exit_code == 1
-    assert run("judge", "--import", "ours.qrels").stdout == "read 2 judgments\n"
+    assert run("judge", "--import", "ours.qrels").stdout == "Imported 2 judgments.\n"
     assert {(each.query, each.target): each.grade for each in feedback.kept(tmp_path / ".dowse")} == {
         ("lettuce at night", hits[0]["id"]): 2,
         ("lettuce at night", hits[1]["id"]): 0,
@@ -235,7 +235,7 @@ def test_a_second_judgment_replaces_the_first(run: Run, notes: Path, tmp_path: P
 def test_judging_a_chunk_that_is_not_there_is_told(run: Run, notes: Path) -> None:
     result = run("judge", "beans", "--grade", "0000000000000000=1")
     assert result.exit_code == 1
-    assert "nothing indexed at 0000000000000000" in result.stderr
+    assert "0000000000000000 is not in the index" in result.stderr
 
 
 def test_judging_without_a_terminal_says_how(run: Run, notes: Path) -> None:

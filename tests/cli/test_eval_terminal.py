@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from beir_folders import GARDEN
-from dowse.evaluate.feedback import query_id
+from dowse.evaluate.judgments import query_id
 
 SRC = Path(__file__).parents[2] / "src"
-PROMPT = "right? y n 0-3"
+PROMPT = "Relevant? y, n or 0-3"
 PATIENCE_S = 60.0
 
 
@@ -117,7 +117,7 @@ def test_a_person_judges_hit_after_hit_and_what_was_said_is_kept(shell: Shell, j
     judging.type("\n")  # skipped
     assert "4. " in judging.until(PROMPT)
     judging.type("q\n")
-    judging.until("kept 2 judgments; measure with: dowse eval --judged")
+    judging.until("Stored 2 judgments. Measure: dowse eval --judged")
     assert judging.close() == 0
     listed = shell.json("judge", "--list")["judgments"]
     found = sorted((row["query"], row["grade"]) for row in listed)  # type: ignore[index,attr-defined]

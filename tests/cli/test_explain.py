@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -31,14 +33,24 @@ def run(project: Path, *arguments: str) -> Result:
 def test_what_is_among_the_hits_is_told_with_its_rank(project: Path) -> None:
     found = run(project, "retry payment", str(project / "retry.py"))
     assert found.exit_code == 0
-    assert "It is among the hits, at rank" in found.stdout
+    assert "\nRank 1, score 0." in found.stdout
+    assert "BM25" in found.stdout
+    assert re.search(r"^  fuse .* #1  z", found.stdout, flags=re.MULTILINE)
 
 
 def test_filter_and_the_change_that_helps_are_told(project: Path) -> None:
     found = run(project, "--lang", "go", "retry payment", str(project / "retry.py:1"))
     assert found.exit_code == 1
-    assert "Lost at filter: the filter keeps it out: language is one of go." in found.stdout
-    assert "without language_filter." in found.stdout
+    assert "Missing. Dropped at stage filter: the filter excludes it: language is one of go." in found.stdout
+    assert "Fix: without language_filter. Its rank is then " in found.stdout
+    assert "Try: dowse search 'retry payment'\n" in found.stdout
+
+
+def test_command_to_try_finds_the_target(project: Path) -> None:
+    (command,) = re.findall(r"^Try: dowse (.*)$", run(project, "-k1", "charge", str(project / "retry.go")).stdout, re.M)
+    index = ["--index", str(project / ".dowse")]
+    found = CliRunner().invoke(cli, [*shlex.split(command), "-l", *index], env={"DOWSE_EMBEDDER": "none"})
+    assert "retry.go" in found.stdout
 
 
 def test_json_has_the_way_the_loss_and_the_change(project: Path) -> None:
@@ -54,12 +66,12 @@ def test_json_has_the_way_the_loss_and_the_change(project: Path) -> None:
 def test_nothing_that_helps_is_said_and_nothing_indexed_moves_the_cursor(project: Path) -> None:
     found = run(project, "retry payment", str(project / "tulips.md"))
     assert found.exit_code == 1
-    assert "no word of the question occurs in it" in found.stdout
-    assert "changes brings it in." in found.stdout
+    assert "it holds no word of the question" in found.stdout
+    assert "No fix found: Dowse tried " in found.stdout
     assert "\x1b" not in found.stdout
 
 
 def test_place_that_is_not_indexed_is_told(project: Path) -> None:
     found = run(project, "retry", "nowhere.py")
     assert found.exit_code == 1
-    assert "nothing indexed at nowhere.py" in found.stderr
+    assert "nowhere.py is not in the index" in found.stderr

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
 from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import click
@@ -18,10 +21,20 @@ import dowse
 from dowse.cli.find.search import search
 from dowse.cli.help import FLAGS, page
 from dowse.cli.main import COMMANDS, cli
-from dowse.serve.wire import flags as cli_search_flags
+from dowse.cli.query_options import request_fields
+from dowse.query.plan.profiles import PROFILES, named
+from dowse.serve.wire.flags import FIELDS
 from dowse.types import QueryRequest
 
 NAMES = [name for name, _, _ in COMMANDS]
+FIRST_FLAGS = """
+    -k --limit --corpus --repo --service -t --lang -g --path --document --source --section --channel --author --since
+    --until --meta --legs --fusion --alpha --weight --rank-constant --missing-rank --depth --profile --type --expand
+    --no-expand --rerank --rerank-weight --half-life --freshness --boost --no-boost --parents --min-score
+    --min-similarity --mmr --no-mmr --diversity --graph --no-graph --graph-hops --graph-weight --relation
+    --graph-min-weight --graph-bidirectional --no-graph-bidirectional --graph-slots --services --no-services --explain
+    --cache --no-cache --deadline --strict --jsonl --trec -l --files-with-matches -0 --null -C --context
+"""
 
 
 def _run(*args: str, env: dict[str, str] | None = None) -> tuple[int, str, str]:
@@ -72,7 +85,7 @@ def test_the_table_of_commands_says_what_each_command_says(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_help_of_a_command_opens_with_three_examples(name: str) -> None:
     code, out, _ = _run(name, "--help")
-    text = out.split("Options:")[0]
+    text = out.split("General:")[0]
     assert code == 0
     assert text.count("dowse ") >= 3 + 1  # the usage line names it, too
 
@@ -88,11 +101,99 @@ def test_every_command_can_print_json(name: str) -> None:
         assert "as_json" in {param.name for param in each.params}
 
 
-def test_every_field_of_a_request_has_a_flag() -> None:
-    flags = {param.name for param in search.params}
-    wanted = {field.name for field in fields(QueryRequest)} - {"text", "where"}
-    assert wanted <= flags
-    assert len(cli_search_flags.REQUEST) == len(wanted)
+def test_every_field_of_a_request_can_be_set() -> None:
+    assert set(FIELDS) == {field.name for field in fields(QueryRequest)} - {"text", "where"}
+    assert set(FIELDS) <= {param.name for param in search.params}
+
+
+def test_search_help_shows_the_everyday_flags_in_groups() -> None:
+    _, out, _ = _run("search", "--help")
+    groups = re.findall(r"^(\w[\w ]*):$", out, flags=re.MULTILINE)
+    assert groups == ["What", "Where", "When", "How many", "Output", "General"]
+    shared = {"--json", "-q", "-v", "--no-color", "--index", "-h", "--help-all"}
+    shown = set(re.findall(r"^  (-[\w-]+)", out, flags=re.MULTILINE)) - shared
+    assert len(shown) == 19
+    assert {"-t", "--repo", "--service", "--corpus", "--since", "--until", "-l", "-C", "-k", "--set"} <= shown
+    assert "--fusion" not in out
+
+
+@pytest.mark.parametrize("name", ["search", "explain", "eval", "judge"])
+def test_help_all_lists_every_name_that_can_be_set(name: str) -> None:
+    code, out, _ = _run(name, "--help-all")
+    assert code == 0
+    assert set(FIELDS) <= set(re.findall(r"^  (\w+)=", out, flags=re.MULTILINE))
+
+
+def test_help_names_the_default_that_the_default_profile_has() -> None:
+    profile = named("default", PROFILES)
+    options = profile.graph_options
+    for name, each in FIELDS.items():
+        own = getattr(profile, name, getattr(options, name.removeprefix("graph_"), None))
+        told = re.search(r"\[default: ([\d.]+|true|false)\]", each.help)
+        if told and own is not None:
+            assert told[1] == (str(own).lower() if isinstance(own, bool) else f"{own:g}"), name
+
+
+def test_set_takes_every_field_by_name(empty: Path) -> None:
+    given = {"alpha": "0.5", "legs": "dense,bm25_nlp", "weights": "dense=2", "created_after": "90d", "mmr": "true"}
+    texts = [word for name, text in given.items() for word in ("--set", f"{name}={text}")]
+    context = search.make_context("search", [*texts, "--set", "path_filter=*.py", "--set", "path_filter=*.go", "x"])
+    found = request_fields(context.params)
+    assert found.pop("created_after") < datetime.now(UTC) - timedelta(days=89)
+    assert found == {
+        "alpha": 0.5, "legs": ("dense", "bm25_nlp"), "weights": (("dense", 2.0),), "mmr": True,
+        "path_filter": ("*.py", "*.go"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("alpa=1", "unknown setting 'alpa'; did you mean 'alpha'?"),
+        ("half-life=3", "unknown setting 'half-life'; did you mean 'freshness_half_life_days'?"),
+        ("lang=go", "unknown setting 'lang'; did you mean 'language_filter'?"),
+        ("where=x", "unknown setting 'where'; "),
+        ("zzz=1", "unknown setting 'zzz'; run 'dowse search --help-all' for the names"),
+        ("alpha", "--set 'alpha' has no value; write --set alpha=VALUE"),
+        ("alpha=much", "invalid value 'much' for --set alpha: expected a number from 0 to 1"),
+    ],
+)
+@pytest.mark.parametrize("command", [["search", "x"], ["explain", "x", "y"], ["judge", "x"], ["eval", "x"]])
+def test_a_wrong_setting_is_refused_with_advice(empty: Path, command: list[str], text: str, told: str) -> None:
+    code, out, err = _run(*command, "--set", text)
+    assert (code, out) == (2, "")
+    assert told in err
+
+
+def test_a_field_given_twice_is_refused(empty: Path) -> None:
+    code, _, err = _run("search", "-k", "3", "--set", "top_k=5", "x")
+    assert code == 2
+    assert "top_k is given twice" in err
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (["--fusion", "rrf"], "--set fusion=rrf"),
+        (["--half-life", "30"], "--set freshness_half_life_days=30"),
+        (["--weight", "dense=1", "--weight", "bm25_nlp=2"], "--set weights=dense=1 --set weights=bm25_nlp=2"),
+        (["--no-cache"], "--set cache=false"),
+        (["--strict"], "--set strict=true"),
+        (["--meta", "team=a b"], "--set 'meta_filter=team=a b'"),
+    ],
+)
+def test_an_old_flag_works_with_a_note_that_has_the_new_spelling(empty: Path, old: list[str], new: str) -> None:
+    flag = old[0]
+    before = request_fields(search.make_context("search", [*old, "x"]).params)
+    assert before == request_fields(search.make_context("search", [*shlex.split(new), "x"]).params)
+    assert f"{flag} is deprecated and goes away in the next version; use: {new}\n" in _run("search", *old, "x")[2]
+    assert "deprecated" not in _run("search", *old, "-q", "x")[2]
+    assert flag not in _run("search", "--help-all")[1]
+
+
+def test_every_flag_of_the_first_version_is_still_there() -> None:
+    every = {name for param in search.params for name in (*param.opts, *param.secondary_opts)}
+    assert every >= set(FIRST_FLAGS.split())
 
 
 def test_bare_dowse_prints_help() -> None:
@@ -157,7 +258,7 @@ def test_a_bug_is_not_mistaken_for_an_empty_result(empty: Path, monkeypatch: pyt
     def broken(_session: object) -> Path:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("dowse.cli.session.Session.existing_index", broken)
+    monkeypatch.setattr("dowse.cli.session.CommandSession.existing_index", broken)
     code, _, err = _run("status")
     assert code == 70
     assert "ZeroDivisionError" in err
@@ -176,7 +277,8 @@ def test_completion_knows_commands_and_flags(empty: Path) -> None:
 
     complete = BashComplete(cli, {}, "dowse", "_DOWSE_COMPLETE")
     assert [item.value for item in complete.get_completions([], "re")] == ["related", "remove", "rebuild", "reembed"]
-    assert "--fusion" in [item.value for item in complete.get_completions(["search"], "--f")]
+    assert "--files-with-matches" in [item.value for item in complete.get_completions(["search"], "--f")]
+    assert "graph_hops=" in [item.value for item in complete.get_completions(["search", "--set"], "graph_")]
 
 
 def test_config_shows_values_and_where_they_come_from(empty: Path) -> None:
@@ -209,6 +311,33 @@ def test_config_get_set_and_path(empty: Path, monkeypatch: pytest.MonkeyPatch) -
         "project": str(empty / "dowse.toml"),
     }
     assert _run("config", "set", "topk", "1")[0] == 2
+
+
+def test_config_unset_removes_one_key_and_keeps_the_rest(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    user = empty / "user.toml"
+    user.write_text("# ours\ntop_k = 12\nprofile = 'ours'\n\n[profiles.ours]\ntop_k = 3\n")
+    monkeypatch.setenv("DOWSE_CONFIG", str(user))
+    assert _run("config", "unset", "top_k")[:2] == (0, f"Removed top_k from {user}.\n")
+    assert user.read_text() == "# ours\nprofile = 'ours'\n\n[profiles.ours]\ntop_k = 3\n"
+    assert _run("config", "unset", "top_k")[:2] == (0, f"top_k is not set in {user}; nothing changed.\n")
+    assert _run("config", "set", "top_k", "7")[0] == 0
+    assert user.read_text() == "top_k = 7\n# ours\nprofile = 'ours'\n\n[profiles.ours]\ntop_k = 3\n"
+
+
+def test_config_unset_speaks_json_names_the_nearest_key_and_what_still_sets_it(
+    empty: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (empty / "dowse.toml").write_text("top_k = 12\n")
+    file = str(empty / "dowse.toml")
+    monkeypatch.setenv("DOWSE_TOP_K", "9")
+    code, out, err = _run("config", "unset", "--project", "top_k", "--json")
+    assert (code, json.loads(out)) == (0, {"name": "top_k", "removed": True, "file": file})
+    assert "top_k is still set by DOWSE_TOP_K" in err
+    out = _run("config", "unset", "--project", "top_k", "--json")[1]
+    assert json.loads(out) == {"name": "top_k", "removed": False, "file": file}
+    code, _, err = _run("config", "unset", "topk")
+    assert code == 2
+    assert "unknown setting 'topk'; did you mean 'top_k'?" in err
 
 
 def test_doctor_without_an_index_warns_and_passes(empty: Path) -> None:

@@ -23,7 +23,6 @@ from click.testing import CliRunner
 import dowse
 from dowse.cli.main import cli
 from dowse.models.embed_hash import HashEmbedder
-from dowse.serve.wire import result as wire
 
 ESCAPE = "\x1b"
 PAY = '''"""Charging cards."""
@@ -115,8 +114,10 @@ def _popen(*args: str, **options: object) -> subprocess.Popen[bytes]:
 def test_index_summarises_and_names_the_next_command(project: Path) -> None:
     code, out, err = _run("index", ".")
     assert code == 0
-    assert re.match(r"\+3 ~0 −0, 0 unchanged in \d+\.\d s\n", out)
-    assert 'now search: dowse "' in err
+    assert re.match(
+        r"Indexed 3 files \(\d chunks\) in \d+\.\d s: 3 new, 0 changed, 0 removed\.\nEmbedded \d chunks\.\n", out
+    )
+    assert err == 'Try: dowse "where do we retry payments"\n'
     assert (project / ".dowse").is_dir()
     assert (project / ".dowse" / ".gitignore").is_file()
 
@@ -125,14 +126,14 @@ def test_the_second_run_reads_only_what_changed(fresh: Path) -> None:
     (fresh / "pay.py").write_text(PAY + "\n\ndef refund():\n    pass\n")
     (fresh / "docs" / "evil.md").unlink()
     _, out, _ = _run("index", ".")
-    assert out.startswith("+0 ~1 −1, 1 unchanged in ")
+    assert out.splitlines()[0].endswith(": 0 new, 1 changed, 1 removed, 1 unchanged.")
 
 
 def test_index_without_a_path_refreshes_what_is_known(fresh: Path) -> None:
     (fresh / "new.md").write_text("# New\n\nA walrus.\n")
     code, out, _ = _run("index")
     assert code == 0
-    assert out.startswith("+1 ~0 −0, 3 unchanged in ")
+    assert out.splitlines()[0].endswith(": 1 new, 0 changed, 0 removed, 3 unchanged.")
 
 
 def test_index_json_is_the_report(project: Path) -> None:
@@ -150,14 +151,14 @@ def test_a_bad_file_is_named_in_one_line_and_the_run_is_partial(project: Path) -
     (project / "a\nb.md").write_bytes(b"bad \xff\xfe bytes")
     code, out, err = _run("index", ".", "-q")
     assert code == 4
-    assert out.startswith("+3 ")
+    assert out.startswith("Indexed 3 files ")
     assert [line for line in err.splitlines() if "a\\nb.md" in line]
-    assert "now search" not in err
+    assert "Try:" not in err
 
 
 def test_no_embed_leaves_vectors_for_later(project: Path) -> None:
     _, _, err = _run("index", ".", "--no-embed")
-    assert "still without a vector; make them with: dowse index" in err
+    assert "without a vector; compute them with: dowse index" in err
     assert json.loads(_run("status", "--json")[1])["pending"] > 0
     _run("index")
     assert json.loads(_run("status", "--json")[1])["pending"] == 0
@@ -197,10 +198,10 @@ def test_an_archive_and_a_glob_are_indexed_and_shown(project: Path) -> None:
     with zipfile.ZipFile(project / "old.zip", "w") as archive:
         archive.writestr("notes/plan.md", "# Plan\n\nMigrate the walrus ledger.\n")
     code, out, _ = _run("index", "--no-embed", "old.zip", "docs/**/*.md")
-    assert (code, out.split(",")[0]) == (0, "+3 ~0 −0")
+    assert (code, out.split(",")[0].split(": ")[1]) == (0, "3 new")
     assert "old.zip!/notes/plan.md" in _run("search", "walrus ledger")[1]
     code, out, _ = _run("index", "--no-embed")
-    assert (code, out.split(" in ")[0]) == (0, "+0 ~0 −0, 3 unchanged")
+    assert (code, out.split(": ")[1]) == (0, "0 new, 0 changed, 0 removed, 3 unchanged.\n")
 
 
 def test_a_revision_is_searched_beside_what_is_checked_out(project: Path) -> None:
@@ -225,7 +226,7 @@ def test_kinds_of_ones_own_come_from_the_projects_file(project: Path) -> None:
     (project / "dowse.toml").write_text('[[kinds]]\nmatch = "*.zzz"\nreader = "markdwn"\n')
     code, _, err = _run("index", ".")
     assert code == 2
-    assert "[[kinds]] number 1: no reader 'markdwn'; did you mean 'markdown'?" in err
+    assert "[[kinds]] number 1: unknown reader 'markdwn'; did you mean 'markdown'?" in err
 
 
 def test_status_shows_the_share_that_is_embedded(fresh: Path) -> None:
@@ -240,19 +241,19 @@ def test_watch_follows_changes_until_ctrl_c(project: Path) -> None:
     process = _popen("index", "--no-embed", "--watch", ".", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     try:
-        while not process.stdout.readline().startswith(b"skipped"):
+        while not process.stdout.readline().startswith(b"Skipped"):
             assert process.poll() is None
         (project / "new.txt").write_text("a quokka appears\n")
-        assert process.stdout.readline().startswith(b"+1 ~0")
+        assert process.stdout.readline().startswith(b"Indexed 1 file ")
         assert "new.txt" in _run("search", "quokka")[1]
         (project / "new.txt").unlink()
-        assert process.stdout.readline().startswith("+0 ~0 −1".encode())
+        assert b" 1 removed" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
     finally:
         process.kill()
     assert process.returncode == 0
-    assert b"stopped watching; what is done is kept" in err
+    assert b"stopped watching; the index keeps all finished changes" in err
 
 
 def test_watch_goes_with_neither_a_revision_nor_json(project: Path) -> None:
@@ -282,13 +283,13 @@ def test_a_bare_query_is_a_search(indexed: Path) -> None:
     assert _run("-k", "1", "retry")[1] == _run("search", "-k", "1", "retry")[1]
 
 
-def test_json_is_one_result_that_reads_back(indexed: Path) -> None:
+def test_json_is_one_result(indexed: Path) -> None:
     code, out, _ = _run("search", "--json", "-k", "2", "rollback the deploy")
-    result = wire.result_from_json(out)
+    result = json.loads(out)
     assert code == 0
-    assert result.chunks[0].file_path == "docs/runbooks/rollback.md"
-    assert len(result.chunks) == 2
-    assert [score.stage for score in result.chunks[0].scores][-1]
+    assert result["chunks"][0]["file_path"] == "docs/runbooks/rollback.md"
+    assert len(result["chunks"]) == 2
+    assert [score["stage"] for score in result["chunks"][0]["scores"]][-1]
     assert _run("--json", "rollback")[0] == 0
 
 
@@ -307,19 +308,19 @@ def test_queries_come_from_stdin_one_a_line(indexed: Path) -> None:
 
 
 def test_nothing_found_is_exit_code_1(indexed: Path) -> None:
-    assert _run("search", "--legs", "bm25_code,bm25_nlp", "xylophone") == (1, "", "")
+    assert _run("search", "--set", "legs=bm25_code,bm25_nlp", "xylophone") == (1, "", "")
 
 
 def test_a_mistyped_command_that_finds_nothing_gets_advice(indexed: Path) -> None:
-    code, _, err = _run("stauts", "--legs", "bm25_code,bm25_nlp")
+    code, _, err = _run("stauts", "--set", "legs=bm25_code,bm25_nlp")
     assert code == 1
     assert "did you mean: dowse status" in err
 
 
 @pytest.mark.parametrize(
     "args",
-    [[""], ["  "], ["-k", "0", "x"], ["--alpha", "2", "x"], ["--corpus", "POEMS", "x"], ["--profile", "no", "x"],
-     ["--weight", "dense=1", "--alpha", "0.5", "x"], ["--deadline", "0", "x"], ["--path", "", "x"]],
+    [[""], ["  "], ["-k", "0", "x"], ["--set", "alpha=2", "x"], ["--corpus", "POEMS", "x"], ["--profile", "no", "x"],
+     ["--set", "weights=dense=1", "--set", "alpha=0.5", "x"], ["--set", "deadline_s=0", "x"], ["--path", "", "x"]],
 )  # fmt: skip
 def test_a_wrong_request_is_exit_code_2(indexed: Path, args: list[str]) -> None:
     code, out, err = _run("search", *args)
@@ -337,7 +338,7 @@ def test_a_wrong_request_is_exit_code_2(indexed: Path, args: list[str]) -> None:
         (["--path", "docs/**"], {"docs/runbooks/rollback.md", "docs/evil.md"}),
         (["-g", "*.py", "-g", "evil.md"], {"pay.py", "docs/evil.md"}),
         (["--author", "Ada Quill"], {"docs/runbooks/rollback.md"}),
-        (["--meta", "team=platform"], {"docs/runbooks/rollback.md"}),
+        (["--set", "meta_filter=team=platform"], {"docs/runbooks/rollback.md"}),
         (["--since", "2026-02-03"], {"docs/runbooks/rollback.md"}),
         (["--until", "2026-02-03"], {"docs/runbooks/rollback.md"}),
         (["--since", "2026-02-04"], set()),
@@ -368,9 +369,9 @@ def test_explain_shows_every_stage_of_a_hit(indexed: Path) -> None:
 
 @pytest.mark.parametrize("fusion", ["z", "rrf", "minmax"])
 def test_fusions_can_be_chosen(indexed: Path, fusion: str) -> None:
-    result = wire.result_from_json(_run("search", "--json", "--fusion", fusion, "retry_payment")[1])
-    assert result.query_metadata.fusion == fusion
-    assert result.chunks[0].file_path == "pay.py"
+    result = json.loads(_run("search", "--json", "--set", f"fusion={fusion}", "retry_payment")[1])
+    assert result["query_metadata"]["fusion"] == fusion
+    assert result["chunks"][0]["file_path"] == "pay.py"
 
 
 def test_settings_hold_where_no_flag_is_typed(fresh: Path) -> None:
@@ -440,7 +441,7 @@ def test_an_index_that_cannot_be_opened_fails_the_doctor(fresh: Path) -> None:
 
 
 def test_removed_documents_are_found_no_more(fresh: Path) -> None:
-    assert _run("remove", "pay.py")[:2] == (0, "removed 1 document\n")
+    assert _run("remove", "pay.py")[:2] == (0, "Removed 1 document.\n")
     assert "pay.py" not in _run("search", "-l", "retry_payment")[1]
     assert _run("remove", "pay.py")[0] == 1
     assert json.loads(_run("remove", "docs/**", "--json")[1]) == {"removed": 2}
@@ -569,12 +570,12 @@ def test_when_a_remote_model_fails_there_are_results_and_exit_code_5(project: Pa
     assert code == 5
     assert out.startswith("pay.py:")
     assert "dense" in err
-    assert _run("search", "--legs", "bm25_code", "retry_payment")[0] == 0
+    assert _run("search", "--set", "legs=bm25_code", "retry_payment")[0] == 0
 
 
 def test_when_a_remote_model_fails_words_are_indexed_and_the_exit_code_is_5(project: Path, server: HTTPServer) -> None:
     server.refuses = True  # type: ignore[attr-defined]
     code, out, err = _run("index", ".")
     assert code == 5
-    assert out.startswith("+3 ")
-    assert "still without a vector" in err
+    assert out.startswith("Indexed 3 files ")
+    assert "without a vector" in err

@@ -100,7 +100,7 @@ def test_flags_that_make_no_sense_together_are_refused(company: Path, args: list
 def test_an_unknown_service_gets_the_known_ones(company: Path) -> None:
     code, _, err = run(company, "nope")
     assert code == 1
-    assert "no service 'nope'; known are api.cartograph.example, booking-api" in err
+    assert "no service 'nope'; known services: api.cartograph.example, booking-api" in err
 
 
 def test_an_index_without_services_says_what_to_index(tmp_path: Path) -> None:
@@ -112,13 +112,17 @@ def test_an_index_without_services_says_what_to_index(tmp_path: Path) -> None:
     assert "dowse index ." in err
 
 
-def test_index_tells_what_was_masked_and_scrubbed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("flag", ["--pseudonyms", "--scrub"])
+def test_index_tells_what_was_masked_and_replaced(tmp_path: Path, flag: str) -> None:
     folder = tmp_path / "src"
     folder.mkdir()
     (folder / "a.md").write_text("password = 'hunter2x'\nmail me@mail.example\n")
-    args = ["index", "--no-embed", "--scrub", str(folder), "--index", str(tmp_path / "index")]
+    args = ["index", "--no-embed", flag, str(folder), "--index", str(tmp_path / "index")]
     done = CliRunner().invoke(cli, args, prog_name="dowse")
-    assert "masked 1 secret\n" in done.stdout
-    assert "scrubbed 1 e-mail\n" in done.stdout
+    assert "Masked 1 secret.\n" in done.stdout
+    assert "Replaced with pseudonyms: 1 e-mail.\n" in done.stdout
+    assert ("--scrub is deprecated and goes away in the next version; use: --pseudonyms" in done.stderr) == (
+        flag == "--scrub"
+    )
     again = json.loads(CliRunner().invoke(cli, [*args, "--json"], prog_name="dowse").stdout)
     assert (again["masked"], again["scrubbed"]) == (0, {})

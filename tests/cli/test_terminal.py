@@ -1,19 +1,19 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dowse.errors import BadRequestError
 from dowse.serve import plain_text as terminal
-from dowse.serve.plain_text import Marker, Places
-from dowse.serve.wire.flag_values import legs, pairs, parse_moment, weights
+from dowse.serve.plain_text import ChunkLocator, Marker
+from dowse.serve.wire.flags import parse_moment, value_of
 from dowse.tokenizer import Tokenizer
-from dowse.types import LEGS, Score, ScoredChunk
+from dowse.types import QueryType, Score, ScoredChunk
+from values import replace
 
 CHUNK = ScoredChunk(
     "00000000000000ff",
@@ -68,7 +68,7 @@ def test_a_file_below_the_folder_is_named_relative_to_it(tmp_path: Path) -> None
     file = tmp_path / "src" / "pay.py"
     file.parent.mkdir()
     file.write_text("x")
-    place = Places({"app": str(tmp_path)}, tmp_path / "src").of(CHUNK)
+    place = ChunkLocator({"app": str(tmp_path)}, tmp_path / "src").of(CHUNK)
     assert (place.name, place.path, place.file) == ("pay.py", "pay.py", file)
 
 
@@ -76,23 +76,23 @@ def test_a_file_elsewhere_is_named_by_the_index_and_opened_by_its_path(tmp_path:
     file = tmp_path / "src" / "pay.py"
     file.parent.mkdir()
     file.write_text("x")
-    place = Places({"app": str(tmp_path)}, tmp_path / "other").of(CHUNK)
+    place = ChunkLocator({"app": str(tmp_path)}, tmp_path / "other").of(CHUNK)
     assert (place.name, place.path, place.file) == ("app/src/pay.py", str(file), file)
 
 
 def test_a_file_that_is_gone_has_only_its_name(tmp_path: Path) -> None:
-    place = Places({"app": str(tmp_path)}, tmp_path).of(CHUNK)
+    place = ChunkLocator({"app": str(tmp_path)}, tmp_path).of(CHUNK)
     assert (place.name, place.path, place.file) == ("app/src/pay.py", "app/src/pay.py", None)
 
 
 def test_piped_hits_are_path_line_score_first_line(tmp_path: Path) -> None:
-    place = Places({}, tmp_path).of(CHUNK)
+    place = ChunkLocator({}, tmp_path).of(CHUNK)
     assert terminal.hit_line(CHUNK, place) == "app/src/pay.py:10:0.750:def first():"
 
 
 def test_a_hit_of_a_paper_tells_its_page(tmp_path: Path) -> None:
     paged = replace(CHUNK, start_line=None, end_line=None, page=3)
-    assert terminal.hit_line(paged, Places({}, tmp_path).of(paged)) == "app/src/pay.py:p3:0.750:def first():"
+    assert terminal.hit_line(paged, ChunkLocator({}, tmp_path).of(paged)) == "app/src/pay.py:p3:0.750:def first():"
 
 
 def test_the_snippet_is_the_line_with_most_words_of_the_query() -> None:
@@ -168,19 +168,34 @@ def test_a_time_with_a_zone_keeps_it() -> None:
 
 @pytest.mark.parametrize("text", ["", "yesterday", "90x", "2026-13-01", "9" * 20 + "y"])
 def test_what_is_no_time_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(click.BadParameter, match="write 90d"):
+    with pytest.raises(BadRequestError, match="write 90d"):
         parse_moment(text, NOW, end=False)
 
 
-def test_flags_with_values_of_their_own() -> None:
-    ctx = click.Context(click.Command("x"))
-    option = click.Option(["--x"])
-    assert pairs(ctx, option, ("a=b=c", "d=")) == (("a", "b=c"), ("d", ""))
-    assert weights(ctx, option, ("dense=0.7",)) == (("dense", 0.7),)
-    assert weights(ctx, option, ()) is None
-    assert legs(ctx, option, "dense, bm25_nlp") == ("dense", "bm25_nlp")
-    assert legs(ctx, option, None) == LEGS
-    for wrong in (lambda: pairs(ctx, option, ("=b",)), lambda: weights(ctx, option, ("dense",)),
-                  lambda: legs(ctx, option, "words")):  # fmt: skip
-        with pytest.raises(click.BadParameter):
-            wrong()
+def test_typed_texts_become_values_of_a_request() -> None:
+    assert value_of("meta_filter", ["a=b=c", "d="]) == (("a", "b=c"), ("d", ""))
+    assert value_of("weights", ["dense=0.7"]) == (("dense", 0.7),)
+    assert value_of("legs", ["dense, bm25_nlp"]) == ("dense", "bm25_nlp")
+    assert value_of("path_filter", ["*.py", "docs/**"]) == ("*.py", "docs/**")
+    assert value_of("top_k", ["3", "5"]) == 5
+    assert value_of("boost", ["false"]) is False
+    assert value_of("rerank", ["none"]) == "none"
+    assert value_of("query_type", ["factual"]) is QueryType.FACTUAL
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "told"),
+    [
+        ("top_k", "many", "invalid value 'many' for --limit: expected a whole number"),
+        ("alpha", "high", "invalid value 'high' for --set alpha: expected a number from 0 to 1"),
+        ("fusion", "sum", "invalid value 'sum' for --set fusion: expected z|rrf|minmax"),
+        ("boost", "perhaps", "invalid value 'perhaps' for --set boost: expected true|false"),
+        ("meta_filter", "=b", "invalid value '=b' for --set meta_filter: expected KEY=VALUE"),
+        ("weights", "dense", "invalid value 'dense' for --set weights: expected LEG=W"),
+        ("legs", "words", "invalid value 'words' for --set legs: expected LEG,..."),
+    ],
+)
+def test_a_wrong_value_is_told_with_its_flag_and_the_expected_form(name: str, text: str, told: str) -> None:
+    with pytest.raises(BadRequestError) as error:
+        value_of(name, [text])
+    assert str(error.value) == told

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from dowse.ports import Store, StoreWriter
 from dowse.types import Document, Edge, Service
 from factories import PLAIN, document, of_chunks
+from values import replace
 
 
 def named(path: str, *symbols: str) -> Document:

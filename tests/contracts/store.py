@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -40,6 +39,7 @@ from dowse.ports import Ids, Store, StoreReader, StoreWriter
 from dowse.tokenizer import Tokenizer
 from dowse.types import Document, Edge, Leg, Source
 from factories import PLAIN, document, ids, of_chunks, vector, vectors
+from values import replace
 
 DIMENSION = 8
 UNKNOWN = "00000000deadbeef"

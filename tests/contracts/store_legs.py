@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import log
 
 import numpy as np
@@ -17,6 +16,7 @@ from dowse.ports import Bm25, Matrix, Store, StoreWriter
 from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, Document, Leg
 from factories import PLAIN, document, ids, vector, vectors
+from values import replace
 
 WORD_LEGS: tuple[Leg, ...] = ("bm25_code", "bm25_nlp")
 QUERY = vector("aa" * 16, DIMENSION)
@@ -100,13 +100,13 @@ class StoreLegsContract(StoreContract):
         writer.put([document("a", "alpha alpha"), document("b", "alpha beta gamma delta")])
         writer.publish()
         reader = store.reader()
-        plain = reader.with_bm25(Bm25(k1=2.0, b=0.0))
+        plain = reader.session(Bm25(k1=2.0, b=0.0))
         found = plain.search_words("bm25_code", ["alpha"], 10, ())
         assert found.scores.tolist() == pytest.approx([idf(2, 2) * count / (count + 2.0) for count in (2, 1)])
         scores = plain.score_words({"bm25_code": ["alpha"]}, found.ids)["bm25_code"]
         assert scores.tolist() == pytest.approx(found.scores.tolist())
         assert reader.search_words("bm25_code", ["alpha"], 10, ()).scores.tolist() != found.scores.tolist()
-        assert reader.with_bm25(Bm25()).search_words("bm25_code", ["alpha"], 10, ()).scores.tolist() == (
+        assert reader.session(Bm25()).search_words("bm25_code", ["alpha"], 10, ()).scores.tolist() == (
             reader.search_words("bm25_code", ["alpha"], 10, ()).scores.tolist()
         )
 
@@ -151,7 +151,9 @@ class StoreLegsContract(StoreContract):
         assert len(reader.score_vectors(QUERY, ids())) == 0
 
     @pytest.mark.parametrize("where", [(), (Ne("language", "none"),)], ids=["all", "few"])
-    def test_slots_change_nothing_but_the_time(self, store: Store, writer: StoreWriter, where: Filter) -> None:
+    def test_a_session_scores_after_its_searches_as_the_reader_does(
+        self, store: Store, writer: StoreWriter, where: Filter
+    ) -> None:
         corpus = [document(str(n), f"alpha text{n} {'beta ' * (n % 3)}") for n in range(6)]
         writer.put(corpus)
         writer.publish()
@@ -160,46 +162,27 @@ class StoreLegsContract(StoreContract):
         writer.publish()
         reader = store.reader()
         terms: dict[Leg, list[str]] = {"bm25_code": ["alpha", "beta"], "bm25_nlp": ["alpha"]}
-        for found in (
-            reader.search_words("bm25_code", terms["bm25_code"], 9, where),
-            reader.search_vectors(QUERY, 4, where),
-        ):
-            asked, slots = found.ids, found.slots
-            for leg, scores in reader.score_words(terms, asked, slots).items():
+        session = reader.session()
+        words = session.search_words("bm25_code", terms["bm25_code"], 9, where)
+        for found in (words, session.search_vectors(QUERY, 4, where), words):
+            asked = found.ids
+            for leg, scores in session.score_words(terms, asked).items():
                 np.testing.assert_allclose(scores, reader.score_words({leg: terms[leg]}, asked)[leg])
-            np.testing.assert_array_equal(
-                reader.score_vectors(QUERY, asked, slots), reader.score_vectors(QUERY, asked.copy())
-            )
-            for own, plain in zip(reader.vectors(asked, slots), reader.vectors(asked.copy()), strict=True):
+            np.testing.assert_array_equal(session.score_vectors(QUERY, asked), reader.score_vectors(QUERY, asked))
+            for own, plain in zip(session.vectors(asked), reader.vectors(asked), strict=True):
                 np.testing.assert_array_equal(own, plain)
-            np.testing.assert_array_equal(reader.passing(asked, where, slots), reader.passing(asked.copy(), where))
+            np.testing.assert_array_equal(session.passing(asked, where), reader.passing(asked, where))
             names_of = [number_id(each) for each in asked.tolist()]
-            assert reader.get(names_of, slots) == reader.get(names_of)
-            assert list(reader.get(names_of, slots)) == names_of
-
-    @pytest.mark.parametrize("where", [(), (Ne("language", "none"),)], ids=["all", "few"])
-    def test_a_settled_list_has_the_order_of_exact_scores(
-        self, store: Store, writer: StoreWriter, where: Filter
-    ) -> None:
-        writer.put([document(str(n), f"alpha {'beta ' * (n % 3)}") for n in range(9)])  # some say the same as others
-        writer.publish()
-        embed_all(writer)
-        reader = store.reader()
-        words = reader.search_words("bm25_code", ["alpha", "beta"], 7, where)
-        exact = reader.score_words({"bm25_code": ["alpha", "beta"]}, words.ids.copy())["bm25_code"]
-        dense = reader.search_vectors(QUERY, 7, where)
-        cosines = reader.score_vectors(QUERY, dense.ids.copy())
-        for found, scores in ((words, exact), (dense, cosines)):
-            if found.settled:
-                assert np.lexsort((found.ids, -scores)).tolist() == list(range(7))
+            assert session.get(names_of) == reader.get(names_of)
+            assert list(session.get(names_of)) == names_of
 
     def test_other_constants_do_not_score_with_what_was_remembered(self, store: Store, writer: StoreWriter) -> None:
         writer.put(small_corpus())
         writer.publish()
         reader, where = store.reader(), (Ne("language", "none"),)
         plain = reader.search_words("bm25_code", ["retry"], 5, where)
-        flat = reader.with_bm25(Bm25(k1=0.0))
-        scores = flat.score_words({"bm25_code": ["retry"]}, plain.ids, plain.slots)["bm25_code"]
+        flat = reader.session(Bm25(k1=0.0))
+        scores = flat.score_words({"bm25_code": ["retry"]}, plain.ids)["bm25_code"]
         assert scores.tolist() == pytest.approx([idf(3, 1)])
 
     # --- vectors ------------------------------------------------------------------------------------

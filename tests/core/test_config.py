@@ -143,7 +143,7 @@ def test_a_user_file_that_is_named_but_missing_is_an_error(project: Path) -> Non
 def test_a_project_file_may_not_choose_a_server(project: Path, env: dict[str, str]) -> None:
     remote = "https://example.invalid/v1#m"
     (project / "dowse.toml").write_text(f"embedder = '{remote}'\n")
-    with pytest.raises(BadRequestError, match="dowse config set embedder"):
+    with pytest.raises(BadRequestError, match="run: dowse trust"):
         Config.load(project, env)
     (project / "dowse.toml").unlink()
     _user(env, f"embedder = '{remote}'\n")
@@ -205,3 +205,13 @@ def test_a_wrong_value_is_not_written(tmp_path: Path) -> None:
 
 def test_every_setting_is_a_field_and_every_field_a_setting() -> None:
     assert list(as_texts(Config())) == [setting.name for setting in SETTINGS]
+
+
+def test_former_keys_of_a_profile_are_noted(project: Path, env: dict[str, str]) -> None:
+    (project / "dowse.toml").write_text("[profiles.mine]\ncrowd = 0.2\npull = 0.4\nsteer = true\nhubness = 0.1\n")
+    assert Config.load(project, env).notes == (
+        "[profiles.mine]: crowd is called hubness now; rename the key",
+        "[profiles.mine]: pull is called smoothing now; rename the key",
+        "[profiles.mine]: steer has no effect any more; remove the key",
+    )
+    assert Config.load(project.parent, env).notes == ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from dowse.engine import Engine
 from dowse.errors import BadRequestError
 from dowse.ports import Retriever
 from dowse.types import QueryType
+from values import replace
 
 FILES = {
     "net/retry.py": "def retry_call(call):\n    '''Retries a failed call with growing pauses.'''\n    return call()\n",
@@ -66,7 +66,7 @@ def test_a_wrong_profile_table_is_told_when_it_is_needed(folder: Path, index_fol
 
 def test_profiles_that_are_no_tables_are_refused(folder: Path) -> None:
     (folder / "repo" / "dowse.toml").write_text("profiles = 3\n")
-    with pytest.raises(BadRequestError, match=r"profiles are no tables; write \[profiles.NAME\]"):
+    with pytest.raises(BadRequestError, match=r"profiles must be tables; write \[profiles.NAME\]"):
         Config.load(folder / "repo", {})
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
@@ -35,6 +35,7 @@ from dowse.filters import (
 )  # fmt: skip
 from dowse.types import CorpusType, QueryRequest
 from factories import PLAIN
+from values import replace
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -235,3 +236,75 @@ def test_every_filter_of_a_request_is_used() -> None:
         request = QueryRequest("q")
         object.__setattr__(request, name, (value,))
         assert len(from_request(request)) == 1, name
+
+
+# --- globs in linear time ---------------------------------------------------------------------------
+
+
+def backtracking(glob: str) -> str:
+    """The plain translation, exponential for some globs: what every glob means."""
+    out, at = "", 0
+    while at < len(glob):
+        char = glob[at]
+        if glob.startswith("**/", at):
+            out, at = out + "(?:.*/)?", at + 3
+        elif glob.startswith("**", at):
+            out, at = out + ".*", at + 2
+        elif char == "{" and (end := glob.find("}", at)) > 0:
+            out += "(?:" + "|".join(map(backtracking, glob[at + 1 : end].split(","))) + ")"
+            at = end + 1
+        else:
+            out, at = out + {"*": "[^/]*", "?": "[^/]"}.get(char, re.escape(char)), at + 1
+    return out
+
+
+@settings(max_examples=600)
+@given(st.text("ab/**?{,}", min_size=1, max_size=9), st.lists(st.text("ab/", max_size=9), min_size=1, max_size=12))
+def test_a_glob_means_the_same_as_its_plain_translation(glob: str, paths: list[str]) -> None:
+    body = backtracking(glob.removeprefix("./").removeprefix("/")).rstrip("/")
+    start = "" if "/" in glob.rstrip("/") else "(?:.*/)?"
+    plain = re.compile(start + body + ("(?:/.*)?" if glob.endswith("/") else ""), re.DOTALL)
+    for path in paths:
+        assert holds(Glob("file_path", (glob,)), path) == bool(plain.fullmatch(path)), (glob, path)
+
+
+HOSTILE_GLOBS = [
+    "*" * 28 + "q", "**/" * 40 + "q", "*d*" * 25, "*a" * 30 + "q", "**a" * 30 + "q", "a**/" * 5 + "q",
+    "**/*a" * 6 + "q", "*?" * 100 + "q", "[a-z]*" * 40 + "q", "{a,b}*" * 5 + "q", "**/a*/" * 30 + "q", "?*" * 300,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("glob", HOSTILE_GLOBS)
+@pytest.mark.parametrize("path", ["a" * 255, "d/" * 500 + "x", "ad" * 100 + "/" + "a" * 250, "a/" * 120 + "a" * 255])
+def test_no_glob_takes_long(glob: str, path: str) -> None:
+    started = time.perf_counter()
+    holds(Glob("file_path", (glob,)), path)
+    assert time.perf_counter() - started < 0.5
+
+
+def test_globs_without_bounds_are_refused() -> None:
+    for glob in ("a" * 1_001, "{a,b}" * 7, "a**/" * 7):
+        with pytest.raises(BadRequestError):
+            check((Glob("file_path", (glob,)),))
+
+
+NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "moment", [NEW_YEAR, NEW_YEAR.timestamp(), 1_704_067_200, "2024-01-01", "2024-01-01T00:00:00Z"]
+)
+def test_a_time_may_be_a_datetime_an_epoch_or_iso_text(moment: datetime | float | str) -> None:
+    assert created_after(moment) == Gt("timestamp", NEW_YEAR.timestamp())
+    assert from_request(QueryRequest("x", created_before=moment)) == (Lt("timestamp", NEW_YEAR.timestamp()),)
+
+
+def test_a_text_that_is_no_time_is_refused_with_the_forms_that_are() -> None:
+    with pytest.raises(BadRequestError, match="ISO 8601, a datetime or seconds"):
+        created_after("yesterday")
+
+
+def test_a_single_clause_needs_no_tuple() -> None:
+    clause = Eq("language", "go")
+    assert QueryRequest("x", where=clause).where == (clause,)
+    assert check(clause) == (clause,)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from hashlib import blake2b
 from itertools import pairwise
 
@@ -21,6 +20,7 @@ from dowse.identity import (
     text_hash,
 )  # fmt: skip
 from factories import PLAIN
+from values import replace
 
 
 def test_hashes_are_blake2_of_utf_8() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from dowse.link_names import names_of
 from dowse.types import Chunk, Defined
 from factories import PLAIN, of_chunks
+from values import replace
 
 PAGE = replace(PLAIN, corpus_type="DOC_PAGE")
 

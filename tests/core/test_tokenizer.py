@@ -22,7 +22,7 @@ def prose(text: str) -> str:
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [
-        # identifiers split at camel case, acronyms and underscores; C-36: the whole is kept as well
+        # identifiers split at camel case, acronyms and underscores; the whole is kept as well
         ("getUserProfile", "get user profile getuserprofile"),
         ("getUser_profileData", "get user profile data getuser_profiledata"),
         ("HTTPClient", "http client httpclient"),
@@ -38,14 +38,14 @@ def prose(text: str) -> str:
         ("_private", "private"),
         ("$scope", "scope"),
         ("jquery$fn", "jquery fn jquery$fn"),
-        # B-50: punctuation splits, it is never deleted
+        # punctuation splits, it is never deleted
         ("BERT-base", "bert base"),
         ("94.2%", "94 2"),
         ("node.js", "node js"),
         ("C++ and C#", "c c"),
         ("auth-service", "auth service"),
         ("a.b/c:d|e", "b c e"),  # a and d are stop words
-        # C-37: words of programming languages are words
+        # words of programming languages are words
         ("type class func return new string", "type class func return new string"),
         ("the payment", "payment"),
         ("größeÄndern", "größe ändern größeändern"),
@@ -110,7 +110,7 @@ def test_long_runs_have_limits() -> None:
 
 def test_a_full_memory_is_emptied_and_changes_nothing() -> None:
     words = " ".join(f"word{number} parseThing{number}" for number in range(50))
-    small, large = Tokenizer(memory_limit=3), Tokenizer()
+    small, large = Tokenizer(cache_limit=3), Tokenizer()
     assert (small(words), small(words)) == (large(words), large(words))
 
 
@@ -159,10 +159,10 @@ def test_the_terms_of_any_script_are_those_of_two_patterns_over_the_whole_text(t
 
 
 def test_a_text_without_blanks_is_not_remembered_as_one_word() -> None:
-    tokenizer = Tokenizer(memory_limit=1)
+    tokenizer = Tokenizer(cache_limit=1)
     tokenizer("known")
     assert tokenizer.code("字" * 2000 + " known") == ["known"]
-    assert list(tokenizer._memory) == [b"known"]
+    assert list(tokenizer._cache) == [b"known"]
 
 
 @given(st.text(st.sampled_from("abyoTHE_9é"), max_size=80))

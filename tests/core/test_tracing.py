@@ -7,15 +7,17 @@ import logging
 import subprocess
 import sys
 
+import msgspec
 import pytest
 
+from dowse.reports import QueryMetadata
 from dowse.tracing import LOGGER, Tracing, facts, tracing
-from dowse.types import Chunk, Degradation, QueryMetadata, QueryResult, ScoredChunk
+from dowse.types import Chunk, Degradation, QueryResult, ScoredChunk
 
 CHUNK = Chunk(id="00000000000000aa", document_id="d", text="t", corpus_type="DOC_PAGE", source_uri="s/d")
 RESULT = QueryResult(
     "a secret question",
-    chunks=(ScoredChunk(**vars(CHUNK)),),
+    chunks=(ScoredChunk(**msgspec.structs.asdict(CHUNK)),),
     query_type="factual",
     confidence=0.8,
     query_metadata=QueryMetadata(12.5, (("prepare", 0.5), ("dense", 8.0), ("fuse", 1.25)), fusion="z", chunks=7),
@@ -32,7 +34,7 @@ def test_facts_hold_the_timings_of_query_metadata() -> None:
 
 def test_query_is_logged_with_its_facts_and_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, LOGGER):
-        Tracing(None, logging.getLogger(LOGGER)).tell(RESULT)
+        Tracing(None, logging.getLogger(LOGGER)).report(RESULT)
     (record,) = caplog.records
     assert record.dowse == facts(RESULT)  # type: ignore[attr-defined]
     assert "secret" not in record.getMessage()
@@ -41,8 +43,8 @@ def test_query_is_logged_with_its_facts_and_without_its_words(caplog: pytest.Log
 
 def test_a_degraded_query_is_a_warning_and_a_good_one_is_quiet(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, LOGGER):
-        Tracing(None, logging.getLogger(LOGGER)).tell(RESULT)
-        Tracing(None, logging.getLogger(LOGGER)).tell(LOST)
+        Tracing(None, logging.getLogger(LOGGER)).report(RESULT)
+        Tracing(None, logging.getLogger(LOGGER)).report(LOST)
     assert [(record.levelname, record.dowse["degraded"]) for record in caplog.records] == [  # type: ignore[attr-defined]
         ("WARNING", ["dense"])
     ]
@@ -57,8 +59,8 @@ def test_without_opentelemetry_there_is_no_tracer() -> None:
 
 
 def test_telling_without_a_listener_does_nothing() -> None:
-    tracing().tell(RESULT)
-    tracing().tell(LOST)
+    tracing().report(RESULT)
+    tracing().report(LOST)
 
 
 def test_spans_are_one_a_stage_below_one_a_query_with_the_same_durations() -> None:
@@ -68,7 +70,7 @@ def test_spans_are_one_a_stage_below_one_a_query_with_the_same_durations() -> No
     exporter = export.InMemorySpanExporter()
     provider = sdk.TracerProvider()
     provider.add_span_processor(processors.SimpleSpanProcessor(exporter))
-    Tracing(provider.get_tracer("test"), logging.getLogger(LOGGER)).tell(RESULT)
+    Tracing(provider.get_tracer("test"), logging.getLogger(LOGGER)).report(RESULT)
     spans = {span.name: span for span in exporter.get_finished_spans()}
     whole = spans.pop("dowse.query")
     assert set(spans) == {"dowse.stage.prepare", "dowse.stage.dense", "dowse.stage.fuse"}
@@ -88,6 +90,6 @@ def test_what_was_lost_is_an_event_of_the_span() -> None:
     exporter = export.InMemorySpanExporter()
     provider = sdk.TracerProvider()
     provider.add_span_processor(processors.SimpleSpanProcessor(exporter))
-    Tracing(provider.get_tracer("test"), logging.getLogger(LOGGER)).tell(LOST)
+    Tracing(provider.get_tracer("test"), logging.getLogger(LOGGER)).report(LOST)
     (whole,) = exporter.get_finished_spans()
     assert [dict(event.attributes) for event in whole.events] == [{"stage": "dense", "reason": "no model"}]

@@ -14,11 +14,22 @@ import pytest
 
 from dowse.cli.main import COMMANDS, cli
 from dowse.config import SETTINGS, Config, as_texts
+from dowse.serve.wire.flags import FIELDS, QueryField
 from dowse.serve.wire.result import OUTCOMES, Exit
 
 ROOT = Path(__file__).parents[2]
 UPDATE = bool(os.environ.get("DOWSE_UPDATE_DOCS"))
 WIDTH = 96
+MEANINGS = {
+    Exit.HITS: "done; a search has results",
+    Exit.NOTHING: "no results, or a failed check of `dowse doctor`",
+    Exit.USAGE: "usage error: a wrong flag, value or settings file",
+    Exit.NO_INDEX: "no usable index",
+    Exit.PARTIAL: "partly done: some files failed",
+    Exit.REMOTE: "model unavailable",
+    Exit.BUG: "bug in Dowse",
+    Exit.INTERRUPTED: "interrupted",
+}
 
 
 def help_of(command: click.Command, *names: str) -> str:
@@ -42,9 +53,21 @@ def commands() -> str:
     return "\n\n".join(parts)
 
 
+def query_settings() -> str:
+    def row(field: QueryField) -> str:
+        old = f"`{field.old.partition('/')[0]}`" if field.old else ""
+        flag = f"`{field.flags[-1].partition('/')[0]}`" if field.flags else ""
+        value = field.value.replace("|", "\\|")
+        help_ = field.help.replace("*", "\\*")
+        return f"| `{field.name}` | `{value}` | {help_} | {flag} | {old} |"
+
+    head = ["| name | value | effect | flag | flag in 0.1 |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *map(row, FIELDS.values())])
+
+
 def exits() -> str:
-    rows = [f"| {code.value} | {code.name.lower().replace('_', ' ')} |" for code in Exit]
-    return "\n".join(["| code | |", "|---|---|", *rows])
+    rows = [f"| {code.value} | {MEANINGS[code]} |" for code in Exit]
+    return "\n".join(["| code | meaning |", "|---|---|", *rows])
 
 
 def errors() -> str:
@@ -70,19 +93,20 @@ def routes() -> str:
 
     import dowse
     from dowse.serve.backend import Backend
-    from dowse.serve.http.admission import Room
-    from dowse.serve.http.app import api
-    from dowse.serve.http.context import Face
+    from dowse.serve.http.admission import AdmissionControl
+    from dowse.serve.http.app import api_operations
+    from dowse.serve.http.context import RequestContext
     from dowse.serve.http.metrics import Metrics
+    from dowse.serve.http.operations import document
     from dowse.serve.http.options import ServerOptions
 
     options = ServerOptions()
     with TemporaryDirectory() as folder, Backend(dowse.open(folder, embedder=None)) as backend:
-        face = Face(backend, Room(options.limits), options)
-        document = api(face, Metrics(backend, face.room)).openapi()
+        context = RequestContext(backend, AdmissionControl(options.limits), options)
+        found = document(api_operations(context, Metrics(backend, context.admission)))
     rows = [
         f"| `{method.upper()} {path}` | {' '.join(operation['description'].split())} |"
-        for path, operations in document["paths"].items()
+        for path, operations in found["paths"].items()
         for method, operation in operations.items()
     ]
     return "\n".join(["| route | |", "|---|---|", *rows])
@@ -91,6 +115,7 @@ def routes() -> str:
 BLOCKS: dict[str, tuple[str, Callable[[], str]]] = {
     "commands": ("docs/cli.md", commands),
     "exits": ("docs/cli.md", exits),
+    "query settings": ("docs/cli.md", query_settings),
     "errors": ("docs/errors.md", errors),
     "settings": ("docs/config.md", settings),
     "routes": ("docs/http.md", routes),
@@ -130,20 +155,6 @@ def test_commands_in_the_readme_exist() -> None:
     assert words <= known, words - known
 
 
-def test_the_reader_example_of_contributing_works() -> None:
-    from dowse.ports import SourceFile
-
-    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    example = re.search(r"```python\n(# log_reader\.py.*?)```", text, flags=re.DOTALL)
-    assert example
-    names: dict[str, object] = {}
-    exec(compile(example.group(1), "log_reader.py", "exec"), names)
-    reader = names["LogReader"]()  # type: ignore[operator]
-    document = reader.read(SourceFile("ops", "a.log", b"one\ntwo\n\nthree\n\nthree\n", 0))
-    assert [(chunk.start_line, chunk.end_line) for chunk in document.chunks] == [(1, 2), (4, 4), (6, 7)]
-    assert len({chunk.id for chunk in document.chunks}) == 3
-
-
 def test_every_tracked_page_is_reachable_from_the_readme() -> None:
     listed = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:
@@ -160,5 +171,5 @@ def test_every_tracked_page_is_reachable_from_the_readme() -> None:
                 queue += sorted(found.glob("*.md"))
             elif found and found.suffix == ".md" and found.exists():
                 queue.append(found)
-    ours = {ROOT / name for name in listed.stdout.split() if "sample/acme" not in name}
+    ours = {ROOT / name for name in listed.stdout.split() if not name.startswith(("src/dowse/sample/acme", ".github/"))}
     assert not {str(page.relative_to(ROOT)) for page in ours - reached}

@@ -15,11 +15,12 @@ import pytest
 
 import sample_truth as truth
 from dowse.filters import from_request
-from dowse.sample import QUERIES, SampleQuery, root
+from dowse.sample import SampleQuery, queries, root
 from dowse.tokenizer import Tokenizer
 from dowse.types import QueryRequest
 
 ROOT = root()
+QUERIES = queries()
 PARAPHRASES = [query for query in QUERIES if query.kind == "paraphrase"]
 NODES = {*truth.SERVICES, *truth.STORES, *truth.EXTERNALS}
 

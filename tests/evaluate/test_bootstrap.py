@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dowse.evaluate.bootstrap import difference, interval
+from dowse.evaluate.metrics import difference, interval
 
 FIGURES = st.lists(st.floats(0, 1), min_size=2, max_size=40).map(np.array)
 

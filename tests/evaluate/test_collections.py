@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from dowse.evaluate.ablate import legs_alone
-from dowse.evaluate.bootstrap import difference
 from dowse.evaluate.collection import opened
 from dowse.evaluate.datasets import load
-from dowse.evaluate.run import DEFAULT, Asker
+from dowse.evaluate.metrics import difference
+from dowse.evaluate.run import DEFAULT, QueryRunner
 from dowse.models import open_embedder
 
 FOLDER = os.environ.get("DOWSE_QUALITY")  # read here: fixtures clear the environment
@@ -42,9 +42,9 @@ pytestmark = [
 def test_a_collection_holds_its_bar_and_is_not_below_its_best_leg(model: str, name: str, tmp_path: Path) -> None:
     embedder = open_embedder(model, models_folder=Path(str(MODELS)), threads=os.cpu_count() or 1)
     with opened(load(Path(str(FOLDER)) / name), Path(CACHE or tmp_path), embedder) as collection:
-        asker = Asker(collection)
-        ours = asker.run(DEFAULT)
-        legs = [asker.run(setting) for setting in legs_alone(DEFAULT)]
+        runner = QueryRunner(collection)
+        ours = runner.run(DEFAULT)
+        legs = [runner.run(setting) for setting in legs_alone(DEFAULT)]
     assert ours.metrics["ndcg@10"] >= BARS[model][name]
     best = max(legs, key=lambda leg: leg.metrics["ndcg@10"])
     assert difference([ours.figures()], [best.figures()]).high >= 0
@@ -58,6 +58,6 @@ def test_cutting_long_documents_is_no_loss(model: str, name: str, tmp_path: Path
     runs = []
     for chunked in (False, True):
         with opened(dataset, Path(CACHE or tmp_path), embedder, chunked=chunked) as collection:
-            runs.append(Asker(collection).run(DEFAULT))
+            runs.append(QueryRunner(collection).run(DEFAULT))
     whole, cut = runs
     assert difference([cut.figures()], [whole.figures()]).high >= 0

@@ -85,7 +85,7 @@ def test_unknown_ids_are_counted_and_not_fatal(tmp_path: Path) -> None:
     found = load(write_collection(tmp_path, grades=grades))
     assert len(found.questions) == len(QUESTIONS)
     assert found.notes == (
-        "1 judged questions that are not in queries.jsonl, left out (q9)",
+        "1 judged queries that are not in queries.jsonl, skipped (q9)",
         "1 judged documents that are not in the corpus, counted as not found (gone)",
     )
 
@@ -94,12 +94,12 @@ def test_questions_without_a_right_answer_are_left_out_and_counted(tmp_path: Pat
     grades = {each: own for each, own in GRADES.items() if each != "q1"} | {"q2": {"slug": 0.0}}
     found = load(write_collection(tmp_path, grades=grades))
     assert {each.id for each in found.questions} == {"q3", "q4", "q5", "q6"}
-    assert found.notes == ("2 questions without a relevant document, left out (q1, q2)",)
+    assert found.notes == ("2 queries without a relevant document, skipped (q1, q2)",)
 
 
 def test_judgments_of_other_questions_only_are_an_error(tmp_path: Path) -> None:
     write_collection(tmp_path, grades={"other": {"bean": 1.0}})
-    with pytest.raises(BadRequestError, match="judges none of the questions"):
+    with pytest.raises(BadRequestError, match="no relevant document for any query"):
         load(tmp_path)
 
 
@@ -108,7 +108,7 @@ def test_an_id_that_is_there_twice_is_an_error_with_its_line(tmp_path: Path, fil
     place = write_collection(tmp_path) / file
     lines = place.read_text().splitlines()
     place.write_text("\n".join([*lines, lines[0]]) + "\n")
-    with pytest.raises(BadRequestError, match=rf"{file}:{len(lines) + 1}: the id .* is there twice"):
+    with pytest.raises(BadRequestError, match=rf"{file}:{len(lines) + 1}: id .* is used twice"):
         load(tmp_path)
 
 
@@ -123,14 +123,14 @@ def test_a_pair_that_is_judged_twice_is_an_error(tmp_path: Path) -> None:
 def test_a_grade_that_is_no_number_is_an_error_with_its_line(tmp_path: Path, grade: str) -> None:
     place = write_collection(tmp_path) / "qrels" / "test.tsv"
     place.write_text(f"query-id\tcorpus-id\tscore\nq1\tprune\t{grade}\n")
-    with pytest.raises(BadRequestError, match=rf"test\.tsv:2: the grade {grade!r}"):
+    with pytest.raises(BadRequestError, match=rf"test\.tsv:2: grade {grade!r}"):
         load(tmp_path)
 
 
 def test_judgments_with_the_wrong_fields_are_an_error(tmp_path: Path) -> None:
     place = write_collection(tmp_path) / "qrels" / "test.tsv"
     place.write_text("q1 prune 1\n")
-    with pytest.raises(BadRequestError, match=r"test\.tsv:1 has 1 fields; write query-id<TAB>"):
+    with pytest.raises(BadRequestError, match=r"test\.tsv:1 does not have 3 fields; write: query-id<TAB>"):
         load(tmp_path)
 
 

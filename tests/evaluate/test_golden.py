@@ -17,7 +17,7 @@ import dowse
 from dowse import sample
 from dowse.config import Config
 from dowse.engine import Engine
-from dowse.sample import QUERIES, SampleQuery
+from dowse.sample import SampleQuery, queries
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 UPDATE = bool(os.environ.get("DOWSE_UPDATE_GOLDEN"))  # read here: the fixtures below clear the environment
@@ -56,7 +56,7 @@ def _hits(engine: Engine, query: SampleQuery) -> list[str]:
 
 
 def _listing(engine: Engine) -> str:
-    return "\n".join("\n    ".join([query.text, *_hits(engine, query)[:PINNED]]) for query in QUERIES) + "\n"
+    return "\n".join("\n    ".join([query.text, *_hits(engine, query)[:PINNED]]) for query in queries()) + "\n"
 
 
 def _check(name: str, found: str) -> None:
@@ -69,7 +69,7 @@ def _check(name: str, found: str) -> None:
 
 def _recall(engine: Engine, kinds: set[str]) -> float:
     """The share of the questions whose file is among the ten best."""
-    asked = [query for query in QUERIES if query.kind in kinds]
+    asked = [query for query in queries() if query.kind in kinds]
     found = [any(hit.startswith(f"{query.expect}:") for hit in _hits(engine, query)) for query in asked]
     return sum(found) / len(asked)
 
@@ -88,7 +88,7 @@ def test_words_find_every_identifier_error_and_setting(words: Engine) -> None:
 
 @pytest.mark.model
 def test_the_real_model_finds_nine_of_ten(real: Engine) -> None:
-    assert _recall(real, {query.kind for query in QUERIES}) >= 0.9
+    assert _recall(real, {query.kind for query in queries()}) >= 0.9
 
 
 @pytest.mark.model

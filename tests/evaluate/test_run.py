@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,44 +14,45 @@ from dowse.errors import UnavailableError
 from dowse.evaluate import collection
 from dowse.evaluate.ablate import ablate, settings
 from dowse.evaluate.collection import as_document, opened
-from dowse.evaluate.datasets import Text, load
+from dowse.evaluate.datasets import CorpusDocument, load
 from dowse.evaluate.failures import worst
 from dowse.evaluate.metrics import METRICS, scored
 from dowse.evaluate.report import page
 from dowse.evaluate.report_tables import ablation_cells, failure_lines, failure_object, runs_csv, runs_object
-from dowse.evaluate.run import DEFAULT, Asker, Setting, graded_run, mean_metrics
+from dowse.evaluate.run import DEFAULT, QueryRunner, SearchSetting, graded_run, mean_metrics
 from dowse.identity import embedded_text, searchable_text, text_hash
 from dowse.ingest.chunking.pack import PROSE, windows
 from dowse.models.embed_hash import HashEmbedder
 from dowse.ports import Progress
 from dowse.query.plan.profiles import named
 from dowse.types import QueryRequest
+from values import replace
 
 
 @pytest.fixture
-def asker(tmp_path: Path) -> Iterator[Asker]:
+def runner(tmp_path: Path) -> Iterator[QueryRunner]:
     dataset = load(write_collection(tmp_path / "garden"))
     with opened(dataset, tmp_path / "cache", HashEmbedder()) as found:
-        yield Asker(found)
+        yield QueryRunner(found)
 
 
 def test_a_document_is_one_chunk_whose_id_is_no_word() -> None:
-    found = as_document("garden", Text("slug-7", "Slugs", "They eat at night."), chunked=False)
+    found = as_document("garden", CorpusDocument("slug-7", "Slugs", "They eat at night."), chunked=False)
     (chunk,) = found.chunks
     assert embedded_text(chunk) == searchable_text(chunk) == "Slugs\nThey eat at night."
     assert chunk.content_hash == text_hash(embedded_text(chunk))
 
 
 def test_a_document_without_title_or_text_is_a_chunk_too() -> None:
-    (chunk,) = as_document("garden", Text("x", "", ""), chunked=False).chunks
+    (chunk,) = as_document("garden", CorpusDocument("x", "", ""), chunked=False).chunks
     assert chunk.content_hash == text_hash(embedded_text(chunk)) == text_hash("")
 
 
 def test_a_long_document_is_its_whole_and_the_pieces_that_the_product_cuts() -> None:
     text = " ".join(f"Sentence number {number} is about soil." for number in range(200))
-    found = as_document("garden", Text("long", "Soil", text), chunked=True)
+    found = as_document("garden", CorpusDocument("long", "Soil", text), chunked=True)
     whole, *pieces = found.chunks
-    assert whole == as_document("garden", Text("long", "Soil", text), chunked=False).chunks[0]
+    assert whole == as_document("garden", CorpusDocument("long", "Soil", text), chunked=False).chunks[0]
     assert [piece.text for piece in pieces] == [text[slice(*span)] for span in windows(text, (0, len(text)), PROSE)]
     assert len(pieces) > 3
     assert len({chunk.id for chunk in found.chunks}) == len(found.chunks)
@@ -60,12 +60,12 @@ def test_a_long_document_is_its_whole_and_the_pieces_that_the_product_cuts() -> 
 
 
 def test_a_short_document_is_not_cut() -> None:
-    text = Text("slug-7", "Slugs", "They eat at night.")
+    text = CorpusDocument("slug-7", "Slugs", "They eat at night.")
     assert as_document("garden", text, chunked=True) == as_document("garden", text, chunked=False)
 
 
-def test_figures_are_those_of_the_rankings(asker: Asker) -> None:
-    run = asker.run(DEFAULT)
+def test_figures_are_those_of_the_rankings(runner: QueryRunner) -> None:
+    run = runner.run(DEFAULT)
     assert len(run.answered) == len(GRADES)
     for each in run.answered:
         assert each.metrics == scored(each.ranking, GRADES[each.question.id])
@@ -76,14 +76,14 @@ def test_figures_are_those_of_the_rankings(asker: Asker) -> None:
     assert run.degraded == ()
 
 
-def test_asking_twice_gives_the_same_and_embeds_once(asker: Asker) -> None:
-    assert asker.embedder is not None
-    first = asker.run(DEFAULT)
-    known = dict(asker.embedder.known)
-    second = asker.run(DEFAULT)
+def test_asking_twice_gives_the_same_and_embeds_once(runner: QueryRunner) -> None:
+    assert runner.embedder is not None
+    first = runner.run(DEFAULT)
+    known = dict(runner.embedder._known)
+    second = runner.run(DEFAULT)
     assert [each.ranking for each in first.answered] == [each.ranking for each in second.answered]
-    assert asker.embedder.known == known
-    assert all(each.cpu_ms >= asker.embedder.saved_ms(each.question.text) for each in second.answered)
+    assert runner.embedder._known == known
+    assert all(each.cpu_ms >= runner.embedder.saved_ms(each.question.text) for each in second.answered)
 
 
 def test_the_candidates_are_those_of_a_users_question(tmp_path: Path) -> None:
@@ -91,16 +91,16 @@ def test_the_candidates_are_those_of_a_users_question(tmp_path: Path) -> None:
     documents = {f"d{number}": ("Soil", f"Bed {number} has soil of kind {number}.") for number in range(150)}
     dataset = load(write_collection(tmp_path / "beds", documents, {"q": "soil of the bed"}, {"q": {"d7": 1.0}}))
     with opened(dataset, tmp_path / "cache", HashEmbedder(16)) as found:
-        asker = Asker(found)
-        default = asker.result(DEFAULT, dataset.questions[0])
-        narrow = asker.result(Setting("narrow", QueryRequest("", depth=2)), dataset.questions[0])
+        runner = QueryRunner(found)
+        default = runner.result(DEFAULT, dataset.questions[0])
+        narrow = runner.result(SearchSetting("narrow", QueryRequest("", depth=2)), dataset.questions[0])
     assert dict(default.query_metadata.counts)["dense"] == named("default").depth
     assert dict(narrow.query_metadata.counts)["dense"] == 2
 
 
-def test_a_leg_alone_is_that_leg(asker: Asker) -> None:
-    question = asker.collection.dataset.questions[0]
-    result = asker.result(Setting("words", QueryRequest("", legs=("bm25_nlp",))), question)
+def test_a_leg_alone_is_that_leg(runner: QueryRunner) -> None:
+    question = runner.collection.dataset.questions[0]
+    result = runner.result(SearchSetting("words", QueryRequest("", legs=("bm25_nlp",))), question)
     values = [chunk.bm25_nlp_score for chunk in result.chunks]
     assert values == sorted(values, key=lambda value: -(value or 0))
     assert all(chunk.dense_score is None for chunk in result.chunks)
@@ -144,7 +144,7 @@ def _one_by_one(writer, embedder, report=None):  # type: ignore[no-untyped-def]
 def test_without_an_embedder_the_run_says_so(tmp_path: Path) -> None:
     dataset = load(write_collection(tmp_path / "garden"))
     with opened(dataset, tmp_path / "cache", None) as found:
-        run = Asker(found).run(DEFAULT)
+        run = QueryRunner(found).run(DEFAULT)
     assert [each.stage for each in run.degraded] == ["dense"]
 
 
@@ -153,14 +153,14 @@ def test_chunks_of_one_document_are_one_hit(tmp_path: Path) -> None:
     documents = {**GARDEN, "slug": ("Slugs", long)}
     dataset = load(write_collection(tmp_path / "garden", documents=documents))
     with opened(dataset, tmp_path / "cache", HashEmbedder(), chunked=True) as found:
-        run = Asker(found).run(DEFAULT)
+        run = QueryRunner(found).run(DEFAULT)
     (answered,) = [each for each in run.answered if each.question.id == "q2"]
     assert answered.ranking[0] == "slug"
     assert len(set(answered.ranking)) == len(answered.ranking)
 
 
-def test_ablation_compares_everything_with_the_first(asker: Asker) -> None:
-    rows = ablate([asker], settings(DEFAULT))
+def test_ablation_compares_everything_with_the_first(runner: QueryRunner) -> None:
+    rows = ablate([runner], settings(DEFAULT))
     names = [row.setting.name for row in rows]
     assert names[:7] == ["default", "dense", "code", "prose", "dense + code", "dense + prose", "code + prose"]
     assert len(set(names)) == len(names)
@@ -171,24 +171,24 @@ def test_ablation_compares_everything_with_the_first(asker: Asker) -> None:
     assert len(ablation_cells(rows)) == len(rows) + 1
 
 
-def test_the_worst_questions_lose_most_and_say_why(asker: Asker) -> None:
-    ours = asker.run(Setting("dense", QueryRequest("", legs=("dense",))))
+def test_the_worst_questions_lose_most_and_say_why(runner: QueryRunner) -> None:
+    ours = runner.run(SearchSetting("dense", QueryRequest("", legs=("dense",))))
     ideal = {q: sorted(own, key=lambda each: -own[each]) for q, own in GRADES.items()}
-    perfect = graded_run(asker.collection.dataset, "perfect", ideal)
+    perfect = graded_run(runner.collection.dataset, "perfect", ideal)
     broken = replace(ours, answered=tuple(replace(each, ranking=(), metrics=scored((), {})) for each in ours.answered))
-    assert worst(asker, DEFAULT, [perfect, ours], 9) == []
-    found = worst(asker, DEFAULT, [broken, ours, perfect], 2)
+    assert worst(runner, DEFAULT, [perfect, ours], 9) == []
+    found = worst(runner, DEFAULT, [broken, ours, perfect], 2)
     assert [failure.loss for failure in found] == [1.0, 1.0]
     right = found[0].relevant[0]
     assert right.ranks == (("dense", None), ("dense", right.ranks[1][1]), ("perfect", 1))
     assert any("cosine" in line for line in right.why)
-    assert found[0].instead == ("nothing was found",)
+    assert found[0].instead == ("no result",)
     assert failure_object(found[0])["better_ndcg@10"] == 1
-    assert any("right: " in line for line in failure_lines(found[0]))
+    assert any("relevant: " in line for line in failure_lines(found[0]))
 
 
-def test_json_has_the_shape_that_scripts_rely_on(asker: Asker) -> None:
-    run = asker.run(DEFAULT)
+def test_json_has_the_shape_that_scripts_rely_on(runner: QueryRunner) -> None:
+    run = runner.run(DEFAULT)
     found = runs_object([run, run])
     assert set(found) == {"datasets", "mean"}
     first = found["datasets"][0]
@@ -198,8 +198,8 @@ def test_json_has_the_shape_that_scripts_rely_on(asker: Asker) -> None:
     assert found["mean"] == mean_metrics([run])
 
 
-def test_csv_has_one_line_a_question(asker: Asker) -> None:
-    lines = runs_csv([asker.run(DEFAULT)]).splitlines()
+def test_csv_has_one_line_a_question(runner: QueryRunner) -> None:
+    lines = runs_csv([runner.run(DEFAULT)]).splitlines()
     assert len(lines) == 1 + len(GRADES)
     assert lines[0].startswith("dataset,split,setting,query_id,ndcg@10")
 
@@ -210,10 +210,10 @@ def test_the_page_stands_alone_and_escapes_what_it_shows(tmp_path: Path) -> None
     grades = {"<b>q</b>": {"compost": 1.0}, "q2": {"slug": 1.0}}
     dataset = load(write_collection(tmp_path / "a&b", documents, questions, grades))
     with opened(dataset, tmp_path / "cache", HashEmbedder()) as found:
-        asker = Asker(found)
-        rows = ablate([asker], settings(DEFAULT))
+        runner = QueryRunner(found)
+        rows = ablate([runner], settings(DEFAULT))
         perfect = graded_run(dataset, "perfect", {question: list(own) for question, own in grades.items()})
-        failures = worst(asker, DEFAULT, [rows[0].runs[0], perfect], 5)
+        failures = worst(runner, DEFAULT, [rows[0].runs[0], perfect], 5)
         text = page(rows, failures)
     assert "<b>q</b>" in {failure.question.id for failure in failures}
     assert "&lt;script&gt;alert(2)" in text

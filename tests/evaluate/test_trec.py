@@ -40,14 +40,14 @@ def test_a_line_is_what_other_tools_expect() -> None:
 
 @pytest.mark.parametrize("identity", ["", "two words", "tab\tin it"])
 def test_an_id_with_blanks_cannot_be_written(identity: str) -> None:
-    with pytest.raises(BadRequestError, match="cannot stand in a TREC file"):
+    with pytest.raises(BadRequestError, match="is empty or contains a space"):
         list(qrels_lines({identity: {"d": 1.0}}))
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("q Q0 d 1 0.5\n", r"run:1 has 5 fields, not 6"),
+        ("q Q0 d 1 0.5\n", r"run:1 does not have 6 fields"),
         ("\n", "is empty"),
         ("q Q0 d one 0.5 x\n", "must be numbers"),
     ],

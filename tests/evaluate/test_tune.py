@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,28 +10,41 @@ import pytest
 
 from beir_folders import GRADES, write_collection
 from dowse.errors import BadRequestError
-from dowse.evaluate.advice import advice_lines, advice_object, knobs_object, told_knobs
 from dowse.evaluate.collection import opened
-from dowse.evaluate.datasets import Question, load
-from dowse.evaluate.pools import Knobs, Pool, figures, pools_of
+from dowse.evaluate.datasets import JudgedQuery, load
+from dowse.evaluate.pools import CandidatePool, Knobs, figures, pools_of
 from dowse.evaluate.profile_file import Tuned, checked_name, profile_text, save_profile
-from dowse.evaluate.run import DEFAULT, Asker
-from dowse.evaluate.tune import ALPHAS, BS, K1S, Candidates, advise, constants, grid
-from dowse.evaluate.tune_stages import advise_stages, scaled, ways
+from dowse.evaluate.run import DEFAULT, QueryRunner
+from dowse.evaluate.tune import (
+    ALPHAS,
+    BS,
+    K1S,
+    Candidates,
+    advice_lines,
+    advice_object,
+    advise,
+    advise_stages,
+    choice_object,
+    constants,
+    grid,
+    scaled,
+    stage_settings,
+)
 from dowse.models.embed_hash import HashEmbedder
 from dowse.ports import STANDARD, Bm25
 from dowse.query.plan.profiles import named
 from dowse.query.stages.leg_weights import Alpha, ByLeg
 from dowse.query.user_profiles import with_own
+from values import replace
 
 PRODUCT = Knobs.of(named("default"))
 
 
-def pools(name: str, count: int, *, dense_right: bool) -> list[Pool]:
+def pools(name: str, count: int, *, dense_right: bool) -> list[CandidatePool]:
     """Questions of two candidates; dense likes the first, words the second; the right one is as told."""
     return [
-        Pool(
-            Question(f"{name}{number}", "words"),
+        CandidatePool(
+            JudgedQuery(f"{name}{number}", "words"),
             ("dense", "bm25_code", "bm25_nlp"),
             np.array([1, 2], np.uint64),
             ("a", "b"),
@@ -44,16 +56,16 @@ def pools(name: str, count: int, *, dense_right: bool) -> list[Pool]:
     ]
 
 
-def whatever_constants(found: list[Pool]) -> Candidates:
+def whatever_constants(found: list[CandidatePool]) -> Candidates:
     return dict.fromkeys(constants(STANDARD), found)
 
 
 def test_a_pool_gives_the_figure_of_the_product(tmp_path: Path) -> None:
     dataset = load(write_collection(tmp_path / "garden"))
     with opened(dataset, tmp_path / "cache", HashEmbedder()) as found:
-        asker = Asker(found)
-        asked = asker.run(DEFAULT).figures()
-        tried = figures(pools_of(asker, "default"), PRODUCT)
+        runner = QueryRunner(found)
+        asked = runner.run(DEFAULT).figures()
+        tried = figures(pools_of(runner, "default"), PRODUCT)
     assert len(tried) == len(GRADES)
     assert tried == pytest.approx(asked)
 
@@ -68,12 +80,12 @@ def test_a_pool_with_other_constants_gives_the_figure_of_a_profile_that_has_them
     dataset = load(write_collection(tmp_path / "garden", documents, questions, grades))
     flat = Bm25(k1=0.0, b=0.0)  # how often and in how long a text: all the same
     with opened(dataset, tmp_path / "cache", None) as found:
-        asker = Asker(found)
+        runner = QueryRunner(found)
         for bm25 in (STANDARD, flat):
             way = replace(DEFAULT, knobs=(("k1", bm25.k1), ("b", bm25.b)))
-            tried = figures(pools_of(asker, "default", bm25), replace(PRODUCT, bm25=bm25))
-            assert tried == pytest.approx(asker.run(way).figures())
-        (plain,), (alike,) = (pools_of(asker, "default", bm25) for bm25 in (STANDARD, flat))
+            tried = figures(pools_of(runner, "default", bm25), replace(PRODUCT, bm25=bm25))
+            assert tried == pytest.approx(runner.run(way).figures())
+        (plain,), (alike,) = (pools_of(runner, "default", bm25) for bm25 in (STANDARD, flat))
     assert len(set(alike.scores[-1].tolist())) == 1 < len(set(plain.scores[-1].tolist()))
 
 
@@ -95,8 +107,8 @@ def test_constants_that_help_are_advised_and_written() -> None:
     tried = [PRODUCT, replace(PRODUCT, bm25=better)]
     advice = advise(candidates, tried)
     assert advice.chosen.bm25 == better
-    assert any("k1 1.8, b 0.5" in line for line in advice_lines(advice, told_knobs))
-    assert knobs_object(advice.chosen).items() >= {"k1": 1.8, "b": 0.5}.items()
+    assert any("k1 1.8, b 0.5" in line for line in advice_lines(advice))
+    assert choice_object(advice.chosen).items() >= {"k1": 1.8, "b": 0.5}.items()
     profile = named("ours", with_own(tomllib.loads(profile_text("ours", Tuned(advice.chosen)))["profiles"]))
     assert (profile.k1, profile.b) == (1.8, 0.5)
 
@@ -105,7 +117,7 @@ def test_the_default_is_kept_when_nothing_is_better() -> None:
     advice = advise({"one": whatever_constants(pools("a", 20, dense_right=True))}, grid(PRODUCT, dense=True))
     assert advice.keep
     assert advice.default_mean == advice.best_mean == 1
-    assert "keep the default: nothing that was tried is better" in list(advice_lines(advice, told_knobs))
+    assert "keep the default: no other setting is better" in list(advice_lines(advice))
 
 
 def test_a_gain_that_holds_is_advised() -> None:
@@ -115,7 +127,7 @@ def test_a_gain_that_holds_is_advised() -> None:
     assert advice.chosen.alpha < 0.5
     assert advice.held_out.low > 0
     assert [fold.name for fold in advice.folds] == ["one", "two"]
-    assert advice_object(advice, knobs_object)["keep_default"] is False
+    assert advice_object(advice)["keep_default"] is False
 
 
 def test_what_helps_one_collection_and_harms_another_is_not_advised() -> None:
@@ -125,7 +137,7 @@ def test_what_helps_one_collection_and_harms_another_is_not_advised() -> None:
     }
     advice = advise(collections, grid(PRODUCT, dense=True))
     assert advice.keep
-    assert any(line.startswith("keep the default:") for line in advice_lines(advice, told_knobs))
+    assert any(line.startswith("keep the default:") for line in advice_lines(advice))
 
 
 def test_noise_is_not_advised() -> None:
@@ -142,7 +154,7 @@ def test_advice_is_the_same_again() -> None:
 
 
 def test_too_few_questions_are_told_with_the_fix() -> None:
-    with pytest.raises(BadRequestError, match=r"one has 3 judged questions; at least 10 .*dowse judge"):
+    with pytest.raises(BadRequestError, match=r"one has 3 judged queries; tuning needs at least 10.*dowse judge"):
         advise({"one": whatever_constants(pools("a", 3, dense_right=True))}, grid(PRODUCT, dense=True))
 
 
@@ -178,9 +190,9 @@ def test_a_written_profile_turns_the_same_knobs_in_the_product(knobs: Knobs) -> 
     found = named("ours", with_own(tables))
     weights = Alpha(found.alpha) if found.weights is None else ByLeg(found.weights)
     brought = {"dense": 9, "bm25_code": 9, "bm25_nlp": 9}
-    assert weights.settle(brought) == pytest.approx(dict(knobs.leg_weights))  # type: ignore[arg-type]
+    assert weights.by_leg(brought) == pytest.approx(dict(knobs.leg_weights))  # type: ignore[arg-type]
     assert (found.exponent, found.depth, found.fusion) == (knobs.exponent, knobs.depth, "z")
-    assert (found.crowd, found.pull) == (knobs.crowd, knobs.pull)
+    assert (found.hubness, found.smoothing) == (knobs.hubness, knobs.smoothing)
 
 
 @pytest.mark.parametrize("name", ["", "Ours", "a b", "default", "x.y", "1st"])
@@ -199,12 +211,12 @@ def test_a_broken_settings_file_is_left_alone(tmp_path: Path) -> None:
 
 def test_stages_are_turned_one_at_a_time_and_only_by_what_a_profile_can_keep() -> None:
     default = named("default")
-    tried = ways(default, cross_encoder=False)
+    tried = stage_settings(default, cross_encoder=False)
     assert tried[0].knobs == ()
     assert [way.name for way in tried[1:]] == [
         "rerank by heuristic", "boosts off", "boosts halved", "boosts doubled", "freshness off", "exact names off",
     ]  # fmt: skip
-    chains = [dict(way.knobs).get("rerank") for way in ways(default, cross_encoder=True)]
+    chains = [dict(way.knobs).get("rerank") for way in stage_settings(default, cross_encoder=True)]
     assert [each for each in chains if each is not None] == [(), ("heuristic",), ("heuristic", "cross-encoder")]
     for way in tried:
         (turned,) = with_own(tomllib.loads(profile_text("ours", Tuned(PRODUCT, way.knobs)))["profiles"])[-1:]
@@ -222,7 +234,7 @@ def test_stages_that_change_nothing_are_kept_as_they_are(tmp_path: Path) -> None
     grades = {f"q{n}": {"prune": 1.0} for n in range(12)}
     folder = write_collection(tmp_path / "garden", questions=dict.fromkeys(grades, "prune apple trees"), grades=grades)
     with opened(load(folder), tmp_path / "cache", HashEmbedder()) as found:
-        advice = advise_stages([Asker(found)], named("default"))
+        advice = advise_stages([QueryRunner(found)], named("default"))
     assert advice.keep
     assert advice.chosen.name == "as it is"
     assert advice.held_out.nothing

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from textwrap import dedent
@@ -15,12 +14,12 @@ import dowse
 import sample_truth as truth
 from dowse.ingest.services.addresses import Address, addresses, bare_addresses, short
 from dowse.ingest.services.facts import _facts, with_facts
-from dowse.ingest.services.graph import service_graph
+from dowse.ingest.services.graph import names_of, service_graph
 from dowse.ingest.services.places import service_places
-from dowse.ingest.services.service_names import names_of
 from dowse.query.stages.services import ServiceGraph
 from dowse.types import ServiceFact
 from factories import PLAIN, of_chunks
+from values import replace
 
 SAMPLE = Path(dowse.__file__).parent / "sample" / "acme"
 
@@ -106,12 +105,12 @@ COMPOSE = """\
         ("{AUTH_URL: http://auth-service:80/x}", {("web", "auth-service", "http")}),
         ("{AUTH_URL: http://auth-svc.prod.svc.cluster.local}", {("web", "auth-service", "http")}),
         ("{AUTH_ADDR: auth_svc:50051}", set()),  # an underscore is no host
-        ("{AUTH_ADDR: auth-svc:50051}", {("web", "auth-service", "unknown")}),  # a port proves nothing (B-19)
+        ("{AUTH_ADDR: auth-svc:50051}", {("web", "auth-service", "unknown")}),  # a port proves nothing
         ("{DB_HOST: store}", {("web", "store", "db")}),
         ("{STORE_URL: http://store:5432}", {("web", "store", "db")}),  # what it is counts more than how it is written
         ("{MODE: store}", set()),  # no address
         ("{TITLE: 'auth-service: the best'}", set()),
-        ("{AUTH_URL: http://auth}", {("web", "auth", "http")}),  # not a part of a name (B-18); so it is another system
+        ("{AUTH_URL: http://auth}", {("web", "auth", "http")}),  # not a part of a name; so it is another system
         ("{AUTH_URL: 'http://${AUTH_HOST}:80'}", set()),
         ("{AUTH_URL: 'http://localhost:80'}", set()),
         ("{WEB_URL: http://web:80}", set()),  # itself

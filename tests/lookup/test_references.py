@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -14,11 +13,12 @@ from dowse.filters import by_language
 from dowse.lookup.references import References, references
 from dowse.types import Document
 from factories import PLAIN, document, of_chunks
-from small_store import desk
+from small_store import small_store
+from values import replace
 
 
 def found(name: str, *documents: Document, **options: object) -> References:
-    place = desk(documents, vectors=False)
+    place = small_store(documents, vectors=False)
     return references(name, place.reader, place.tokenizer, **options)  # type: ignore[arg-type]
 
 

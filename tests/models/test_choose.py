@@ -11,7 +11,7 @@ import pytest
 from contracts.tiny_encoder import HIDDEN, random_encoder, write_folder
 from dowse.errors import BadRequestError, ModelUnavailableError, NotFoundError
 from dowse.models import fetch, open_embedder, registry
-from dowse.models.choose import pull
+from dowse.models.fetch import pull
 from dowse.models.registry import ENTRIES
 
 

@@ -106,7 +106,7 @@ def test_time_ends_the_judging_and_the_first_candidates_have_theirs(
 
 
 def test_rerank_is_sorted_and_trimmed(tmp_path: Path) -> None:
-    """S0-27: the order changes, a score is attached, top_k=2 gives 2, nothing gives nothing."""
+    """The order changes, a score is attached, top_k=2 gives 2, nothing gives nothing."""
     folder, _ = made(tmp_path, 8)
     reranker = CrossEncoderReranker(folder)
     ranked = reranker.rerank(QUERY, candidates())

@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 import zipfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ from dowse.models.onnx.graph_builder import Pooling
 from dowse.models.onnx.recipe import Recipe
 from dowse.models.registry import ModelEntry, ModelFile, Wheel
 from dowse.ports import Progress, Reporter
+from values import replace
 
 CONTENT = {"config.json": b'{"a": 1}', "model.safetensors": bytes(range(256)) * 300, "tokenizer.json": b"{}"}
 

@@ -156,7 +156,7 @@ def test_a_lasting_failure_ends_in_an_error_that_says_why() -> None:
 def test_the_callers_mistake_is_not_tried_again_and_the_key_is_not_shown(status: int) -> None:
     with (
         serving(lambda body: (status, {"error": f"wrong key {KEY}"})) as endpoint,
-        pytest.raises(ModelUnavailableError, match=f"answers {status}") as caught,
+        pytest.raises(ModelUnavailableError, match=f"replies {status}") as caught,
     ):
         embedder_at(endpoint, api_key=KEY).embed(["one"], role="query")
     assert len(endpoint.requests) == 1
@@ -169,7 +169,7 @@ def test_a_redirect_does_not_carry_the_key_elsewhere(status: int) -> None:
     with (
         serving(good) as elsewhere,
         serving(lambda body: (status, b""), Location=elsewhere.url) as endpoint,
-        pytest.raises(ModelUnavailableError, match=f"answers {status}"),
+        pytest.raises(ModelUnavailableError, match=f"replies {status}"),
     ):
         embedder_at(endpoint, api_key=KEY).embed(["one"], role="query")
     assert elsewhere.requests == []
@@ -212,7 +212,7 @@ def test_a_closed_port_is_unavailable() -> None:
     with serving(good) as endpoint:
         pass
     pauses_s: list[float] = []
-    with pytest.raises(ModelUnavailableError, match="does not answer"):
+    with pytest.raises(ModelUnavailableError, match="does not reply"):
         embedder_at(endpoint, pauses_s).embed(["one"], role="query")
     assert len(pauses_s) == ATTEMPTS - 1
 
@@ -225,7 +225,7 @@ def test_a_server_that_does_not_answer_in_time_is_unavailable() -> None:
         return 200, {}
 
     with serving(slow) as endpoint:
-        with pytest.raises(ModelUnavailableError, match="does not answer"):
+        with pytest.raises(ModelUnavailableError, match="does not reply"):
             embedder_at(endpoint, timeout_s=0.05).embed(["one"], role="query")
         release.set()
 

@@ -118,7 +118,7 @@ def test_weights_that_are_not_safetensors_are_refused(tmp_path: Path) -> None:
     with hub(tmp_path / "hub") as (endpoint, _):
         found = opened("org/old", tmp_path / "models", endpoint, home=tmp_path / "home")
     assert found.startswith("ModelUnavailableError")
-    assert "has no model.safetensors for org/old" in found
+    assert "org/old on the model hub has no model.safetensors" in found
     assert list((tmp_path / "models").iterdir()) == []
 
 
@@ -128,7 +128,7 @@ def test_an_unknown_repository_is_unavailable(tmp_path: Path) -> None:
     with hub(tmp_path / "hub") as (endpoint, _):
         found = opened("org/nothing", tmp_path / "models", endpoint, home=tmp_path / "home")
     assert found.startswith("ModelUnavailableError")
-    assert "has no org/nothing" in found
+    assert "has no public repository org/nothing" in found
 
 
 @pytest.mark.slow
@@ -141,5 +141,5 @@ def test_a_hub_that_does_not_answer_is_unavailable(tmp_path: Path, offline: bool
             assert asked == []
     if not offline:
         found = opened("org/model", tmp_path / "models", endpoint, home=tmp_path / "home")
-    assert found.startswith("ModelUnavailableError model 'org/model' cannot be had")
+    assert found.startswith("ModelUnavailableError model 'org/model' is unavailable")
     assert "dowse models list" in found

@@ -16,17 +16,16 @@ from hypothesis import strategies as st
 from dowse.config import Config
 from dowse.errors import BadRequestError, DeadlineError, ModelUnavailableError, UnavailableError
 from dowse.models.endpoint import Endpoint, Patience
-from dowse.models.llm import ATTEMPTS, HttpLLM, open_llm
-from dowse.models.reply import json_value, json_values
+from dowse.models.llm import ATTEMPTS, HttpLLM, json_value, json_values, open_llm
 from fake_llm import (
     KEY,
-    Act,
-    Stage,
+    FakeEndpoint,
+    Reply,
     answers,
     cut_off,
+    fake_llm,
     never_ending,
     never_ending_head,
-    playing,
     says,
     slow,
 )
@@ -42,8 +41,8 @@ def direct(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
-def llm_at(stage: Stage, pauses_s: list[float] | None = None, **options: Any) -> HttpLLM:
-    return HttpLLM(stage.url, "small", sleep=([] if pauses_s is None else pauses_s).append, **options)
+def llm_at(endpoint: FakeEndpoint, pauses_s: list[float] | None = None, **options: Any) -> HttpLLM:
+    return HttpLLM(endpoint.url, "small", sleep=([] if pauses_s is None else pauses_s).append, **options)
 
 
 def ask(llm: HttpLLM, prompt: str = "say a", timeout_s: float = 5.0) -> Any:
@@ -54,9 +53,9 @@ def ask(llm: HttpLLM, prompt: str = "say a", timeout_s: float = 5.0) -> Any:
 
 
 def test_the_request_is_what_an_openai_client_sends() -> None:
-    with playing(says(GOOD)) as stage:
-        assert ask(llm_at(stage, api_key=KEY)) == GOOD
-    assert stage.requests[0] == {
+    with fake_llm(says(GOOD)) as endpoint:
+        assert ask(llm_at(endpoint, api_key=KEY)) == GOOD
+    assert endpoint.requests[0] == {
         "path": "/v1/chat/completions",
         "model": "small",
         "messages": [{"role": "user", "content": "say a"}],
@@ -67,93 +66,96 @@ def test_the_request_is_what_an_openai_client_sends() -> None:
             "json_schema": {"name": "reply", "schema": SCHEMA, "strict": True},
         },
     }
-    assert stage.headers[0]["Authorization"] == f"Bearer {KEY}"
+    assert endpoint.headers[0]["Authorization"] == f"Bearer {KEY}"
 
 
 def test_without_a_key_none_is_sent() -> None:
-    with playing(says(GOOD)) as stage:
-        ask(llm_at(stage))
-    assert "Authorization" not in stage.headers[0]
+    with fake_llm(says(GOOD)) as endpoint:
+        ask(llm_at(endpoint))
+    assert "Authorization" not in endpoint.headers[0]
 
 
 def test_a_query_string_stays_behind_the_path() -> None:
-    with playing(says(GOOD)) as stage:
-        ask(HttpLLM(f"{stage.url}/?api-version=3", "small"))
-    assert stage.requests[0]["path"] == "/v1/chat/completions?api-version=3"
+    with fake_llm(says(GOOD)) as endpoint:
+        ask(HttpLLM(f"{endpoint.url}/?api-version=3", "small"))
+    assert endpoint.requests[0]["path"] == "/v1/chat/completions?api-version=3"
 
 
 def test_a_server_that_knows_no_schema_is_asked_with_the_bare_request_from_then_on() -> None:
-    with playing(answers(400, {"error": "unknown field response_format"}), says(GOOD)) as stage:
-        llm = llm_at(stage)
+    with fake_llm(answers(400, {"error": "unknown field response_format"}), says(GOOD)) as endpoint:
+        llm = llm_at(endpoint)
         assert ask(llm, "one") == GOOD
         assert ask(llm, "two") == GOOD
-    assert [sorted(request) for request in stage.requests[1:]] == [["messages", "model", "path"]] * 2
+    assert [sorted(request) for request in endpoint.requests[1:]] == [["messages", "model", "path"]] * 2
 
 
 def test_half_characters_in_the_prompt_reach_the_server_as_question_marks() -> None:
-    with playing(says(GOOD)) as stage:
-        ask(llm_at(stage), "a\ud800b")
-    assert stage.prompts == ["a?b"]
+    with fake_llm(says(GOOD)) as endpoint:
+        ask(llm_at(endpoint), "a\ud800b")
+    assert endpoint.prompts == ["a?b"]
 
 
-# --- retries: C-42, B-54 ----------------------------------------------------------------------------
+# --- retries ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
-def test_c42_a_passing_failure_is_tried_again_with_jitter(status: int) -> None:
+def test_a_passing_failure_is_tried_again_with_jitter(status: int) -> None:
     pauses_s: list[float] = []
-    with playing(answers(status, {}), answers(status, {}), says(GOOD)) as stage:
-        assert ask(llm_at(stage, pauses_s)) == GOOD
-    assert len(stage.requests) == 3
+    with fake_llm(answers(status, {}), answers(status, {}), says(GOOD)) as endpoint:
+        assert ask(llm_at(endpoint, pauses_s)) == GOOD
+    assert len(endpoint.requests) == 3
     assert 0.5 * 0.5 <= pauses_s[0] <= 0.5
     assert 0.5 * 1.0 <= pauses_s[1] <= 1.0
 
 
 def test_a_connection_that_breaks_is_tried_again() -> None:
-    with playing(cut_off, says(GOOD)) as stage:
-        assert ask(llm_at(stage)) == GOOD
-    assert len(stage.requests) == 2
+    with fake_llm(cut_off, says(GOOD)) as endpoint:
+        assert ask(llm_at(endpoint)) == GOOD
+    assert len(endpoint.requests) == 2
 
 
-def test_b54_there_is_no_pause_after_the_last_attempt() -> None:
+def test_there_is_no_pause_after_the_last_attempt() -> None:
     pauses_s: list[float] = []
-    with playing(answers(503, b"busy")) as stage, pytest.raises(ModelUnavailableError, match="503: busy"):
-        ask(llm_at(stage, pauses_s))
-    assert len(stage.requests) == ATTEMPTS
+    with fake_llm(answers(503, b"busy")) as endpoint, pytest.raises(ModelUnavailableError, match="503: busy"):
+        ask(llm_at(endpoint, pauses_s))
+    assert len(endpoint.requests) == ATTEMPTS
     assert len(pauses_s) == ATTEMPTS - 1
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-def test_b54_the_callers_mistake_is_not_tried_again(status: int) -> None:
+def test_the_callers_mistake_is_not_tried_again(status: int) -> None:
     refusing = answers(status, {"error": f"wrong key {KEY}"})
-    with playing(refusing) as stage, pytest.raises(ModelUnavailableError, match=f"answers {status}") as caught:
-        ask(llm_at(stage, api_key=KEY))
-    assert len(stage.requests) == 1
+    with fake_llm(refusing) as endpoint, pytest.raises(ModelUnavailableError, match=f"replies {status}") as caught:
+        ask(llm_at(endpoint, api_key=KEY))
+    assert len(endpoint.requests) == 1
     assert KEY not in str(caught.value)
 
 
 def test_a_bad_request_is_asked_once_full_and_once_bare() -> None:
-    with playing(answers(400, b"no such model")) as stage, pytest.raises(ModelUnavailableError, match="no such model"):
-        ask(llm_at(stage))
-    assert len(stage.requests) == 2
+    with (
+        fake_llm(answers(400, b"no such model")) as endpoint,
+        pytest.raises(ModelUnavailableError, match="no such model"),
+    ):
+        ask(llm_at(endpoint))
+    assert len(endpoint.requests) == 2
 
 
 def test_a_pause_that_would_outlast_the_deadline_is_not_taken() -> None:
     pauses_s: list[float] = []
     later = answers(429, b"later", Retry_After="3")
-    with playing(later) as stage, pytest.raises(UnavailableError, match="429: later"):
-        ask(llm_at(stage, pauses_s), timeout_s=2.0)
+    with fake_llm(later) as endpoint, pytest.raises(UnavailableError, match="429: later"):
+        ask(llm_at(endpoint, pauses_s), timeout_s=2.0)
     assert pauses_s == []
-    assert len(stage.requests) == 1
+    assert len(endpoint.requests) == 1
 
 
 def test_a_redirect_does_not_carry_the_key_elsewhere() -> None:
     with (
-        playing(says(GOOD)) as elsewhere,
-        playing(answers(307, b"", Location=elsewhere.url)) as stage,
-        pytest.raises(ModelUnavailableError, match="answers 307"),
+        fake_llm(says(GOOD)) as elsewhere,
+        fake_llm(answers(307, b"", Location=elsewhere.url)) as endpoint,
+        pytest.raises(ModelUnavailableError, match="replies 307"),
     ):
-        ask(llm_at(stage, api_key=KEY))
+        ask(llm_at(endpoint, api_key=KEY))
     assert elsewhere.requests == []
 
 
@@ -161,12 +163,12 @@ def test_a_redirect_does_not_carry_the_key_elsewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    "act", [slow, never_ending, never_ending_head, answers(503, b"busy"), answers(429, b"", Retry_After="1"), cut_off]
+    "reply", [slow, never_ending, never_ending_head, answers(503, b"busy"), answers(429, b"", Retry_After="1"), cut_off]
 )
 @pytest.mark.parametrize("timeout_s", [0.1, 0.4])
-def test_no_reply_exceeds_its_deadline_by_half_a_second(act: Act, timeout_s: float) -> None:
-    with playing(act) as stage:
-        llm = HttpLLM(stage.url, "small")  # with real pauses
+def test_no_reply_exceeds_its_deadline_by_half_a_second(reply: Reply, timeout_s: float) -> None:
+    with fake_llm(reply) as endpoint:
+        llm = HttpLLM(endpoint.url, "small")  # with real pauses
         started_s = time.monotonic()
         with pytest.raises(UnavailableError):
             ask(llm, timeout_s=timeout_s)
@@ -174,31 +176,30 @@ def test_no_reply_exceeds_its_deadline_by_half_a_second(act: Act, timeout_s: flo
 
 
 def test_a_slow_server_is_a_missed_deadline() -> None:
-    with playing(slow) as stage, pytest.raises(DeadlineError, match="has not answered in"):
-        ask(llm_at(stage), timeout_s=0.1)
+    with fake_llm(slow) as endpoint, pytest.raises(DeadlineError, match="has not replied in"):
+        ask(llm_at(endpoint), timeout_s=0.1)
 
 
 def test_with_no_time_left_nothing_is_sent() -> None:
-    with playing(says(GOOD)) as stage, pytest.raises(DeadlineError):
-        ask(llm_at(stage), timeout_s=0.0)
-    assert stage.requests == []
+    with fake_llm(says(GOOD)) as endpoint, pytest.raises(DeadlineError):
+        ask(llm_at(endpoint), timeout_s=0.0)
+    assert endpoint.requests == []
 
 
 def test_a_reply_larger_than_any_honest_one_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dowse.models.endpoint.LARGEST_REPLY_BYTES", 1000)
-    endpoint = Endpoint.under("http://127.0.0.1:9/v1", "/x", "LLM endpoint", api_key=None, key_variable="K")
     with (
-        playing(answers(200, b" " * 2000)) as stage,
+        fake_llm(answers(200, b" " * 2000)) as endpoint,
         pytest.raises(ModelUnavailableError, match="more than 1,000 bytes"),
     ):
-        Endpoint(endpoint.what, stage.url).post({}, Patience(5.0, attempts=1))
+        Endpoint("LLM endpoint", endpoint.url).post({}, Patience(5.0, attempts=1))
 
 
 def test_a_closed_port_is_unavailable() -> None:
-    with playing(says(GOOD)) as stage:
+    with fake_llm(says(GOOD)) as endpoint:
         pass
-    with pytest.raises(ModelUnavailableError, match="does not answer"):
-        ask(llm_at(stage))
+    with pytest.raises(ModelUnavailableError, match="does not reply"):
+        ask(llm_at(endpoint))
 
 
 # --- the reply --------------------------------------------------------------------------------------
@@ -217,24 +218,24 @@ def test_a_closed_port_is_unavailable() -> None:
         '{"broken": {"a": 1}',
     ],
 )
-def test_b56_json_is_found_in_fences_and_prose(text: str) -> None:
-    with playing(says(text)) as stage:
-        assert ask(llm_at(stage)) == {"a": 1}
+def test_json_is_found_in_fences_and_prose(text: str) -> None:
+    with fake_llm(says(text)) as endpoint:
+        assert ask(llm_at(endpoint)) == {"a": 1}
 
 
 def test_a_reply_in_parts_is_joined() -> None:
     parts = [{"type": "text", "text": '{"a":'}, {"type": "text", "text": "1}"}]
-    with playing(answers(200, {"choices": [{"message": {"content": parts}}]})) as stage:
-        assert ask(llm_at(stage)) == {"a": 1}
+    with fake_llm(answers(200, {"choices": [{"message": {"content": parts}}]})) as endpoint:
+        assert ask(llm_at(endpoint)) == {"a": 1}
 
 
 @pytest.mark.parametrize("constant", ["NaN", "Infinity", "-Infinity"])
-def test_b55_nan_and_infinity_become_null(constant: str) -> None:
+def test_nan_and_infinity_become_null(constant: str) -> None:
     assert json_value(f'{{"a": {constant}}}', SCHEMA) == {"a": None}
 
 
 @pytest.mark.parametrize(
-    "act",
+    "reply",
     [
         answers(200, b"<html>"),
         answers(200, []),
@@ -248,9 +249,9 @@ def test_b55_nan_and_infinity_become_null(constant: str) -> None:
         says('{"a": 1}', "length"),
     ],
 )
-def test_b53_nonsense_is_unavailable_and_not_remembered(act: Act) -> None:
-    with playing(act, says(GOOD)) as stage:
-        llm = llm_at(stage)
+def test_nonsense_is_unavailable_and_not_remembered(reply: Reply) -> None:
+    with fake_llm(reply, says(GOOD)) as endpoint:
+        llm = llm_at(endpoint)
         with pytest.raises(ModelUnavailableError):
             ask(llm)
         assert ask(llm) == GOOD
@@ -288,29 +289,29 @@ def test_a_long_row_of_brackets_ends_soon() -> None:
 
 
 def test_the_same_prompt_is_asked_once_and_the_callers_changes_do_not_stay() -> None:
-    with playing(says(GOOD)) as stage:
-        llm = llm_at(stage)
+    with fake_llm(says(GOOD)) as endpoint:
+        llm = llm_at(endpoint)
         ask(llm)["a"] = 7
         assert ask(llm) == GOOD
-    assert len(stage.requests) == 1
+    assert len(endpoint.requests) == 1
 
 
 def test_another_prompt_budget_or_schema_is_asked_anew() -> None:
-    with playing(says(GOOD)) as stage:
-        llm = llm_at(stage)
+    with fake_llm(says(GOOD)) as endpoint:
+        llm = llm_at(endpoint)
         ask(llm, "one")
         ask(llm, "two")
         llm.complete_json("one", SCHEMA, 5.0, max_tokens=65)
         llm.complete_json("one", {"type": "object"}, 5.0, max_tokens=64)
-    assert len(stage.requests) == 4
+    assert len(endpoint.requests) == 4
 
 
 def test_the_memory_is_bounded_and_forgets_the_oldest() -> None:
-    with playing(says(GOOD)) as stage:
-        llm = llm_at(stage, cached_replies=2)
+    with fake_llm(says(GOOD)) as endpoint:
+        llm = llm_at(endpoint, cached_replies=2)
         for prompt in ("one", "two", "one", "three", "one", "two"):
             ask(llm, prompt)
-    assert stage.prompts == ["one", "two", "three", "two"]
+    assert endpoint.prompts == ["one", "two", "three", "two"]
 
 
 # --- settings ---------------------------------------------------------------------------------------
@@ -318,11 +319,11 @@ def test_the_memory_is_bounded_and_forgets_the_oldest() -> None:
 
 def test_the_key_is_read_from_the_environment_and_shown_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOWSE_LLM_API_KEY", KEY)
-    with playing(says(GOOD)) as stage:
-        llm = open_llm(stage.url, "small")
+    with fake_llm(says(GOOD)) as endpoint:
+        llm = open_llm(endpoint.url, "small")
         assert llm is not None
         ask(llm)
-    assert stage.headers[0]["Authorization"] == f"Bearer {KEY}"
+    assert endpoint.headers[0]["Authorization"] == f"Bearer {KEY}"
     assert KEY not in repr(llm) + repr(vars(llm))
 
 
@@ -335,11 +336,11 @@ def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(key: str) -> None:
 
 def test_blanks_around_the_key_in_the_environment_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOWSE_LLM_API_KEY", f" {KEY}\n")
-    with playing(says(GOOD)) as stage:
-        llm = open_llm(stage.url, "small")
+    with fake_llm(says(GOOD)) as endpoint:
+        llm = open_llm(endpoint.url, "small")
         assert llm is not None
         ask(llm)
-    assert stage.headers[0]["Authorization"] == f"Bearer {KEY}"
+    assert endpoint.headers[0]["Authorization"] == f"Bearer {KEY}"
 
 
 def test_a_bug_in_an_attempt_surfaces_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,7 +350,7 @@ def test_a_bug_in_an_attempt_surfaces_at_once(monkeypatch: pytest.MonkeyPatch) -
     printed = threading.Event()
     monkeypatch.setattr(threading, "excepthook", lambda args: printed.set() if args.exc_type is TypeError else None)
     monkeypatch.setattr(Endpoint, "_exchange", broken)
-    with pytest.raises(RuntimeError, match="without an outcome"):
+    with pytest.raises(RuntimeError, match="without a result"):
         ask(HttpLLM("http://127.0.0.1:9/v1", "small"))
     assert printed.wait(5)
 
@@ -383,5 +384,5 @@ def test_settings_come_from_the_environment(tmp_path: Any) -> None:
 
 def test_a_projects_file_may_not_send_text_to_a_server(tmp_path: Any) -> None:
     (tmp_path / "dowse.toml").write_text('llm_base_url = "https://elsewhere.example/v1"\n')
-    with pytest.raises(BadRequestError, match="dowse config set llm_base_url"):
+    with pytest.raises(BadRequestError, match="run: dowse trust"):
         Config.load(tmp_path, {"DOWSE_CONFIG": os.devnull})

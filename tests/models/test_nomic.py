@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +18,12 @@ from dowse.errors import BadRequestError, ModelUnavailableError
 from dowse.models import open_embedder
 from dowse.models.embed_onnx import OnnxEmbedder
 from dowse.models.onnx.architecture import MODEL_TYPES
-from dowse.models.onnx.graph_builder import Pooling, Rotary, Shape
+from dowse.models.onnx.graph_builder import EncoderShape, Pooling, Rotary
 from dowse.models.onnx.quantise import per_output, quantised, rotations
 from dowse.models.onnx.recipe import folder_recipe
 from dowse.models.onnx.weights import BLOCK
 from dowse.ports import Embedder
+from values import replace
 
 CLS, SEP, UNKNOWN, FIRST_WORD = 2, 3, 1, 4
 ALL_BIASES = frozenset({"qkv_proj_bias", "mlp_fc1_bias", "mlp_fc2_bias"})
@@ -68,7 +68,7 @@ def test_int8_is_close_to_the_definition(tmp_path: Path, pooling: str, biases: f
 
 
 def test_rotations_are_those_of_the_formula() -> None:
-    shape = Shape(1, HIDDEN, HIDDEN // HEAD, 256, rotary=Rotary(float(BASE), POSITIONS))
+    shape = EncoderShape(1, HIDDEN, HIDDEN // HEAD, 256, rotary=Rotary(float(BASE), POSITIONS))
     tables = rotations(shape)
     position, pair = 5, 3
     angle = position * BASE ** (-2 * pair / HEAD)

@@ -23,7 +23,7 @@ from contracts.tiny_encoder import (
 )
 from dowse.errors import BadRequestError, ModelUnavailableError
 from dowse.models.embed_onnx import OnnxEmbedder
-from dowse.models.onnx.graph_builder import Pooling, Shape, encoder_graph
+from dowse.models.onnx.graph_builder import EncoderShape, Pooling, encoder_graph
 from dowse.models.onnx.quantise import LARGEST, evening, per_output
 from dowse.models.onnx.recipe import Recipe, folder_recipe
 from dowse.ports import Embedder
@@ -170,8 +170,8 @@ class TestTinyEncoderContract(EmbedderContract):
 
 
 def test_a_graph_holds_no_weights() -> None:
-    wide = encoder_graph(Shape(6, 384, 12, 1536), Pooling.CLS, exact=False)
-    narrow = encoder_graph(Shape(6, 64, 4, 128), Pooling.CLS, exact=False)
+    wide = encoder_graph(EncoderShape(6, 384, 12, 1536), Pooling.CLS, exact=False)
+    narrow = encoder_graph(EncoderShape(6, 64, 4, 128), Pooling.CLS, exact=False)
     assert len(wide) < 30_000
     assert abs(len(wide) - len(narrow)) < 500
 

@@ -12,8 +12,8 @@ import pytest
 from contracts.tiny_encoder import random_encoder, write_folder
 from dowse.errors import ModelUnavailableError
 from dowse.models.embed_onnx import OnnxEmbedder
+from dowse.models.onnx import prepared
 from dowse.models.onnx import prepared as kept
-from dowse.models.onnx import preparing as prepared
 from dowse.models.onnx.graph_builder import Pooling
 from dowse.models.onnx.recipe import Recipe
 

@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers, processors
 import dowse
 from dowse.config import Config
 from dowse.models import registry
-from dowse.models.onnx.tokenizer import LONGEST, Tokens, byte_pairs, small_json
+from dowse.models.onnx.tokenizer import LONGEST, TokenIds, byte_pairs, small_json
 from dowse.models.onnx.weights import open_weights
 
 SPECIAL = ["<s>", "</s>", "<mask>"]
@@ -82,7 +82,7 @@ def test_a_small_tokenizer_is_small(trained: bytes) -> None:
 
 def test_the_first_text_and_every_later_one_get_their_ids(trained: bytes) -> None:
     for first in TEXTS:
-        tokens = Tokens(trained, MOST, byte_pairs(trained))
+        tokens = TokenIds(trained, MOST, byte_pairs(trained))
         for text in [first, *TEXTS, "x" * (LONGEST + 1)]:
             assert tokens.ids(text) == whole_ids(trained, text)
 

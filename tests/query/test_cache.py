@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from threading import Thread
 
 import numpy as np
@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from dowse.models.embed_hash import HashEmbedder
 from dowse.ports import Candidate, Matrix
-from dowse.query.cache import CachedEmbedder, CachedReranker, Caches, Memory
+from dowse.query.cache import CachedEmbedder, CachedReranker, Caches, LruCache
 from dowse.types import Role
 from factories import document
+from values import replace
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def candidates(*texts: str) -> list[Candidate]:
 
 
 def test_memory_keeps_the_most_recently_used() -> None:
-    memory: Memory[str, int] = Memory(2)
+    memory: LruCache[str, int] = LruCache(2)
     memory.put("a", 1)
     memory.put("b", 2)
     assert memory.get("a") == 1
@@ -62,7 +63,7 @@ def test_memory_keeps_the_most_recently_used() -> None:
 
 @given(st.lists(st.integers(0, 20)), st.integers(1, 5))
 def test_memory_never_grows_beyond_its_limit(keys: list[int], limit: int) -> None:
-    memory: Memory[int, int] = Memory(limit)
+    memory: LruCache[int, int] = LruCache(limit)
     for key in keys:
         memory.put(key, key)
         assert len(memory) <= limit
@@ -71,7 +72,7 @@ def test_memory_never_grows_beyond_its_limit(keys: list[int], limit: int) -> Non
 
 
 def test_memory_survives_many_threads() -> None:
-    memory: Memory[int, int] = Memory(10)
+    memory: LruCache[int, int] = LruCache(10)
 
     def work(start: int) -> None:
         for key in range(start, start + 500):

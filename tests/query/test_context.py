@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,8 @@ from dowse.query.context import Context, assembled, estimated_tokens
 from dowse.query.pipeline import finished
 from dowse.types import Chunk, Document, QueryRequest, QueryResult
 from factories import PLAIN, of_chunks
-from small_store import Desk, desk, texts
+from small_store import SmallStore, small_store, texts
+from values import replace
 
 QUESTION = "failed calls retry with backoff"
 
@@ -35,11 +35,11 @@ def sectioned(*, repo: str = "open") -> Document:
     return of_chunks("guide.md", [whole, *parts, other])
 
 
-def asked(at: Desk, text: str = QUESTION, top_k: int = 10) -> QueryResult:
+def asked(at: SmallStore, text: str = QUESTION, top_k: int = 10) -> QueryResult:
     return finished(at.prepare(QueryRequest(text, top_k=top_k, parents="off")), None)
 
 
-def context(at: Desk, budget_tokens: int, where: Filter = (), text: str = QUESTION) -> Context:
+def context(at: SmallStore, budget_tokens: int, where: Filter = (), text: str = QUESTION) -> Context:
     return assembled(asked(at, text), at.reader, budget_tokens, where)
 
 
@@ -48,7 +48,7 @@ def names(found: Context) -> list[str]:
 
 
 def test_passages_are_numbered_cited_and_in_the_order_of_the_hits() -> None:
-    at = desk(texts())
+    at = small_store(texts())
     found = context(at, 1000)
     hits = asked(at)
     assert [passage.number for passage in found.passages] == list(range(1, len(hits.chunks) + 1))
@@ -58,7 +58,7 @@ def test_passages_are_numbered_cited_and_in_the_order_of_the_hits() -> None:
 
 @given(st.integers(50, 400), st.lists(st.text(min_size=1, max_size=400), min_size=1, max_size=8, unique=True))
 def test_the_text_never_exceeds_the_budget(budget_tokens: int, given_texts: list[str]) -> None:
-    at = desk(texts(*(f"retry {text}" for text in given_texts)))
+    at = small_store(texts(*(f"retry {text}" for text in given_texts)))
     found = context(at, budget_tokens, text="retry")
     assert estimated_tokens(found.text) <= found.tokens <= budget_tokens
     assert len({passage.text for passage in found.passages}) == len(found.passages)
@@ -68,14 +68,14 @@ def test_the_text_never_exceeds_the_budget(budget_tokens: int, given_texts: list
 
 
 def test_what_does_not_fit_makes_room_for_what_does() -> None:
-    at = desk(texts("retry backoff failed calls " + "word " * 300, "retry a little"))
+    at = small_store(texts("retry backoff failed calls " + "word " * 300, "retry a little"))
     found = context(at, 60)
     assert [passage.text for passage in found.passages] == ["retry a little"]
     assert found.left_out == 1
 
 
 def test_section_takes_the_place_of_two_hits_that_it_holds() -> None:
-    found = context(desk([sectioned()]), 1000)
+    found = context(small_store([sectioned()]), 1000)
     retries = next(passage for passage in found.passages if passage.title == "Retries")
     assert retries.citation == "docs/guide.md:1-3"
     assert len(retries.chunk_ids) == 2
@@ -87,20 +87,20 @@ def test_section_that_does_not_fit_leaves_its_parts() -> None:
     document = sectioned()
     long = replace(document.chunks[0], text=document.chunks[0].text + " more" * 500)
     whole = replace(document, chunks=(long, *document.chunks[1:]))
-    found = context(desk([whole]), 100)
+    found = context(small_store([whole]), 100)
     assert {"docs/guide.md:1-1", "docs/guide.md:3-3"} <= set(names(found))
     assert "more" not in found.text
 
 
 def test_section_outside_the_filter_is_not_read() -> None:
-    """B-34: "graph hops and parents leak chunks outside the filter"."""
-    found = context(desk([sectioned(repo="secret")]), 1000, (by_repo("open"),))
+    """Parents must not leak chunks outside the filter."""
+    found = context(small_store([sectioned(repo="secret")]), 1000, (by_repo("open"),))
     assert "and between them" not in found.text
     assert len(found.passages) == 3
 
 
 def test_the_same_words_in_two_files_are_read_once() -> None:
-    at = desk(texts("retry failed calls", "retry failed calls", "retry failed calls twice"))
+    at = small_store(texts("retry failed calls", "retry failed calls", "retry failed calls twice"))
     found = context(at, 1000)
     assert [passage.text for passage in found.passages] == ["retry failed calls twice"]
     assert len(found.passages[0].chunk_ids) == 3
@@ -111,19 +111,19 @@ def test_lines_inside_others_are_not_read_again() -> None:
         replace(PLAIN, text="retry failed calls with backoff\nand more", start_line=1, end_line=2),
         replace(PLAIN, text="backoff more", start_line=2, end_line=2),
     ]
-    found = context(desk([of_chunks("a.md", chunks)]), 1000)
+    found = context(small_store([of_chunks("a.md", chunks)]), 1000)
     assert names(found) == ["docs/a.md:1-2"]
 
 
 def test_another_way_of_counting_is_honoured() -> None:
-    at = desk(texts("retry one two three"))
+    at = small_store(texts("retry one two three"))
     assert not assembled(asked(at), at.reader, 50, count=lambda text: 51).passages
     assert assembled(asked(at), at.reader, 50, count=lambda text: 1).tokens == 1
 
 
 def test_a_budget_that_holds_nothing_is_refused() -> None:
     with pytest.raises(BadRequestError, match="budget_tokens is 3"):
-        context(desk(), 3)
+        context(small_store(), 3)
 
 
 def test_estimate_is_a_token_for_four_letters_a_digit_a_sign_and_a_line() -> None:

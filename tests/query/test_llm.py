@@ -14,13 +14,13 @@ from dowse.tokenizer import Tokenizer
 from dowse.types import QueryRequest, QueryResult
 from factories import document
 from fake_llm import (
-    Act,
-    Stage,
+    FakeEndpoint,
+    Reply,
     answers,
     cut_off,
+    fake_llm,
     never_ending,
     never_ending_head,
-    playing,
     says,
     scores_by,
     slow,
@@ -49,8 +49,8 @@ def store() -> MemoryStore:
     return made
 
 
-def ask(store: MemoryStore, stage: Stage | None, **fields: Any) -> QueryResult:
-    parts = Parts(llm=None if stage is None else HttpLLM(stage.url, "small"))
+def ask(store: MemoryStore, endpoint: FakeEndpoint | None, **fields: Any) -> QueryResult:
+    parts = Parts(llm=None if endpoint is None else HttpLLM(endpoint.url, "small"))
     return answer(QueryRequest(QUERY, **fields), store.reader(), None, Tokenizer(), parts=parts)
 
 
@@ -59,8 +59,8 @@ def paths(result: QueryResult) -> list[str]:
 
 
 def test_a_variant_finds_what_the_question_does_not(store: MemoryStore) -> None:
-    with playing(says({"variants": ["second attempt at charging a card"]})) as stage:
-        found = ask(store, stage, expand=True)
+    with fake_llm(says({"variants": ["second attempt at charging a card"]})) as endpoint:
+        found = ask(store, endpoint, expand=True)
     plain = ask(store, None, expand=False)
     assert "docs/3.md" in set(paths(found)) - set(paths(plain))
     assert found.expanded_queries == (QUERY, "second attempt at charging a card")
@@ -69,14 +69,14 @@ def test_a_variant_finds_what_the_question_does_not(store: MemoryStore) -> None:
 
 def test_the_model_reorders_what_was_found(store: MemoryStore) -> None:
     plain = ask(store, None, rerank=False)
-    with playing(scores_by(lambda n: 10 if n == len(plain.chunks) else 0)) as stage:
-        found = ask(store, stage, rerank="llm", boost=False, freshness_weight=0.0)
+    with fake_llm(scores_by(lambda n: 10 if n == len(plain.chunks) else 0)) as endpoint:
+        found = ask(store, endpoint, rerank="llm", boost=False, freshness_weight=0.0)
     assert paths(found)[0] == paths(plain)[-1]
     assert found.chunks[0].rerank_score == 1.0
 
 
 @pytest.mark.parametrize(
-    "act",
+    "reply",
     [
         slow,
         never_ending,
@@ -92,12 +92,12 @@ def test_the_model_reorders_what_was_found(store: MemoryStore) -> None:
 )
 @pytest.mark.parametrize("fields", [{"expand": True}, {"rerank": "llm"}, {"expand": True, "rerank": "llm"}], ids=repr)
 def test_a_model_that_fails_leaves_the_answer_without_it_in_time(
-    store: MemoryStore, act: Act, fields: dict[str, Any]
+    store: MemoryStore, reply: Reply, fields: dict[str, Any]
 ) -> None:
     without = ask(store, None, expand=False, rerank=False)
-    with playing(act) as stage:
+    with fake_llm(reply) as endpoint:
         started_s = time.monotonic()
-        found = ask(store, stage, **({"expand": False, "rerank": False} | fields), deadline_s=0.6)
+        found = ask(store, endpoint, **({"expand": False, "rerank": False} | fields), deadline_s=0.6)
         assert time.monotonic() - started_s < 0.6 + 0.5
     assert paths(found) == paths(without)
     assert {each.stage for each in found.degraded} >= {"expand" if name == "expand" else "llm" for name in fields}

@@ -7,7 +7,7 @@ import pickle
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, get_args
 
@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dowse.errors import ModelUnavailableError, NoRecallError, StorageError, UnavailableError
+from dowse.errors import ModelUnavailableError, NoRecallError, UnavailableError
 from dowse.filters import Filter
 from dowse.identity import chunk_id, embedded_text, id_number, text_hash
-from dowse.ports import Found, Matrix, Slots, StoreReader, Vector
+from dowse.ports import STANDARD, Bm25, Found, Matrix, StoreReader, Vector
 from dowse.query.assemble import Assembly, Parts, Step
-from dowse.query.pipeline import Deadline, answer, build, run, walk
+from dowse.query.pipeline import Deadline, answer, build, iter_waves, run
 from dowse.query.plan.profiles import named
-from dowse.query.stages.state import Query, Slate
+from dowse.query.stages.state import Query, QueryState
 from dowse.store.memory import MemoryStore
 from dowse.tokenizer import Tokenizer
 from dowse.types import (
@@ -39,6 +39,7 @@ from dowse.types import (
     Role,
     ScoredChunk,
 )  # fmt: skip
+from values import replace
 
 DIMENSION = 64
 WORD_LEGS: tuple[Leg, ...] = ("bm25_code", "bm25_nlp")
@@ -135,6 +136,9 @@ class Broken:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
+    def session(self, constants: Bm25 = STANDARD) -> Any:
+        return self
+
     def search_words(self, leg: Leg, terms: Sequence[str], k: int, where: Filter) -> Found:
         if leg in self.down:
             raise self.error
@@ -174,7 +178,7 @@ def best_of(scores: Mapping[ChunkId, float], k: int) -> list[ChunkId]:
 
 @pytest.mark.parametrize("depth", [100, 3])
 @pytest.mark.parametrize("text", [QUESTION, "locks", "page the owner of the consumer"])
-def test_default_answer_without_company_is_the_formula_over_the_union(
+def test_default_answer_without_smoothing_is_the_formula_over_the_union(
     reader: StoreReader, text: str, depth: int
 ) -> None:
     scores = exact_scores(reader, text)
@@ -185,7 +189,7 @@ def test_default_answer_without_company_is_the_formula_over_the_union(
         for at, each in enumerate(union)
     }
     best = best_of(sums, 10)
-    alone = Parts(profiles=(replace(named("default"), crowd=0.0, pull=0.0),))
+    alone = Parts(profiles=(replace(named("default"), hubness=0.0, smoothing=0.0),))
     result = answer(QueryRequest(text, depth=depth), reader, EMBEDDER, Tokenizer(), parts=alone)
     assert ids_of(result) == best
     assert [each.fusion_score for each in result.chunks] == pytest.approx(
@@ -332,17 +336,17 @@ def test_the_sentence_of_a_z_fusion_adds_up_to_its_score(reader: StoreReader) ->
     for each in ask(reader).chunks:
         formula, _, terms = why(each)["fuse"].partition(": ")
         assert formula == "z^2"
-        *legs, company = terms.split(" + ")
+        *legs, neighbours = terms.split(" + ")
         pairs = [term.split()[0].split("·") for term in legs]
-        assert [weight for weight, _ in pairs] == [".7", ".15", ".15"]
-        assert company.endswith(" company")
-        total = sum(float(weight) * float(inner) for weight, inner in pairs) + float(company.split()[0])
+        assert [weight for weight, _ in pairs] == ["0.7", "0.15", "0.15"]
+        assert neighbours.endswith(" neighbours")
+        total = sum(float(weight) * float(inner) for weight, inner in pairs) + float(neighbours.split()[0])
         assert 1 / (1 + math.exp(-total)) == pytest.approx(each.final_score, abs=0.005)
 
 
 def test_the_sentence_of_rrf_is_its_formula() -> None:
     result = ask(reader_of(["alpha beta", "beta", "gamma"]), "alpha beta", fusion="rrf", alpha=0.5)
-    assert why(result.chunks[0])["fuse"] == "rrf: .5/(60+1) dense + .25/(60+1) code + .25/(60+1) prose"
+    assert why(result.chunks[0])["fuse"] == "rrf: 0.5/(60+1) dense + 0.25/(60+1) code + 0.25/(60+1) prose"
     assert why(result.chunks[2])["fuse"].endswith("+ 0 code + 0 prose")
 
 
@@ -358,8 +362,8 @@ def test_metadata_counts_and_times_every_stage(reader: StoreReader) -> None:
     counts = dict(metadata.counts)
     assert list(counts) == ["dense", "bm25_code", "bm25_nlp", "union", "hydrated", "returned", "dropped"]
     assert (counts["dense"], counts["union"], counts["returned"], counts["dropped"]) == (12, 12, 3, 0)
-    later = ["freshness", "boost", "exact", "parents", "confidence"]
-    assert [name for name, _ in metadata.stages] == ["plan", "prepare", *LEGS, "fuse", "company", "hydrate", *later]
+    later = ["signals", "freshness", "boost", "exact", "parents", "confidence"]
+    assert [name for name, _ in metadata.stages] == ["plan", "prepare", *LEGS, "fuse", "smoothing", "hydrate", *later]
     assert 0 < sum(ms for _, ms in metadata.stages) <= metadata.total_ms
     assert (metadata.model, metadata.fusion, metadata.chunks) == ("trigrams", "z", len(TEXTS))
 
@@ -413,8 +417,11 @@ class Forgetful:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def get(self, ids: Collection[ChunkId], slots: Slots | None = None) -> Mapping[ChunkId, Chunk]:
-        return {each: chunk for each, chunk in self.inner.get(ids, slots).items() if each not in self.gone}
+    def session(self, constants: Bm25 = STANDARD) -> Any:
+        return self
+
+    def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:
+        return {each: chunk for each, chunk in self.inner.get(ids).items() if each not in self.gone}
 
 
 def test_chunks_gone_from_the_store_are_counted_and_the_next_move_up(reader: StoreReader) -> None:
@@ -452,12 +459,12 @@ class Unreachable:
 def test_a_leg_that_is_down_leaves_the_answer_of_the_others(
     reader: StoreReader, pool: ThreadPoolExecutor, leg: Leg, fusion: Fusion, threads: bool
 ) -> None:
-    broken = Broken(reader, (leg,), StorageError(f"{leg} is damaged; run `dowse rebuild`"))
+    broken = Broken(reader, (leg,), UnavailableError(f"{leg} is down"))
     request = QueryRequest(QUESTION, fusion=fusion)
     result = answer(request, broken, EMBEDDER, Tokenizer(), pool if threads else None)
     others = tuple(each for each in LEGS if each != leg)
     assert result.chunks == ask(reader, fusion=fusion, legs=others).chunks
-    assert result.degraded == (Degradation(leg, f"{leg} is damaged; run `dowse rebuild`"),)
+    assert result.degraded == (Degradation(leg, f"{leg} is down"),)
     assert leg not in dict(result.query_metadata.counts)
 
 
@@ -516,14 +523,14 @@ class Clock:
 
 @dataclass(frozen=True)
 class Act:
-    """A stage that does something and leaves the slate as it is."""
+    """A stage that does something and leaves the state as it is."""
 
     name: str
     act: Callable[[], object]
 
-    def __call__(self, slate: Slate, /) -> Slate:
+    def __call__(self, state: QueryState, /) -> QueryState:
         self.act()
-        return slate
+        return state
 
 
 def test_a_late_optional_step_is_skipped_and_a_required_or_even_late_one_is_not() -> None:
@@ -536,9 +543,9 @@ def test_a_late_optional_step_is_skipped_and_a_required_or_even_late_one_is_not(
     slow = (Step(Act("slow", lambda: setattr(clock, "now_s", 3.0))),)
     waves = (step("early", optional=True), slow, step("late", optional=True),
              step("fuse", optional=True, even_late=True), step("required"))  # fmt: skip
-    traced = run(waves, Slate(Query("q", 1)), None, Deadline.after(2.0, clock))
+    traced = run(waves, QueryState(Query("q", 1)), None, Deadline.after(2.0, clock))
     assert ran == ["early", "fuse", "required"]
-    assert traced.slate.degraded == (Degradation("late", "no time left of the deadline of 2 s"),)
+    assert traced.state.degraded == (Degradation("late", "skipped after the deadline of 2 s"),)
     assert [each.stage for each in traced.trace] == ["early", "slow", "late", "fuse", "required"]
 
 
@@ -557,7 +564,7 @@ def test_a_leg_that_overruns_the_deadline_is_left_behind(reader: StoreReader, po
     finally:
         release.set()
     assert result.chunks == ask(reader, legs=WORD_LEGS).chunks
-    assert result.degraded == (Degradation("dense", "no time left of the deadline of 0.5 s"),)
+    assert result.degraded == (Degradation("dense", "skipped after the deadline of 0.5 s"),)
 
 
 # The shape of the path.
@@ -566,13 +573,16 @@ def test_a_leg_that_overruns_the_deadline_is_left_behind(reader: StoreReader, po
 def waves_of(reader: StoreReader) -> tuple[tuple[Step, ...], ...]:
     request = QueryRequest(QUESTION)
     return build(
-        Assembly(named("default").adjusted(request), reader, Tokenizer()), request, EMBEDDER, Slate(Query(QUESTION, 10))
+        Assembly(named("default").adjusted(request), reader, Tokenizer()),
+        request,
+        EMBEDDER,
+        QueryState(Query(QUESTION, 10)),
     )
 
 
 def test_walk_shows_what_is_known_after_each_wave(reader: StoreReader) -> None:
-    moments = list(walk(waves_of(reader), Slate(Query(QUESTION, 10)), None, None))
-    known = [(len(each.slate.lists), each.slate.fused is not None, len(each.slate.hits)) for each in moments]
+    moments = list(iter_waves(waves_of(reader), QueryState(Query(QUESTION, 10)), None, None))
+    known = [(len(each.state.lists), each.state.fused is not None, len(each.state.hits)) for each in moments]
     assert known[:5] == [(0, False, 0), (3, False, 0), (3, True, 0), (3, True, 0), (3, True, 12)]
     assert set(known[5:]) == {(3, True, 12)}
 
@@ -582,13 +592,13 @@ def test_one_more_step_reorders_the_answer(reader: StoreReader) -> None:
     class Reverse:
         name: str = "reverse"
 
-        def __call__(self, slate: Slate, /) -> Slate:
-            return replace(slate, hits=slate.hits[::-1])
+        def __call__(self, state: QueryState, /) -> QueryState:
+            return replace(state, hits=state.hits[::-1])
 
-    start = Slate(Query(QUESTION, 10))
-    plain = run(waves_of(reader), start, None, None).slate.hits
+    start = QueryState(Query(QUESTION, 10))
+    plain = run(waves_of(reader), start, None, None).state.hits
     longer = run((*waves_of(reader), (Step(Reverse()),)), start, None, None)
-    assert longer.slate.hits == plain[::-1]
+    assert longer.state.hits == plain[::-1]
     assert longer.trace[-1].count == len(plain)
 
 
@@ -597,29 +607,29 @@ def test_steps_side_by_side_may_only_add_lists() -> None:
     class Meddler:
         name: str = "meddler"
 
-        def __call__(self, slate: Slate, /) -> Slate:
-            return replace(slate, query=Query("something else", 1))
+        def __call__(self, state: QueryState, /) -> QueryState:
+            return replace(state, query=Query("something else", 1))
 
     waves = ((Step(Meddler()), Step(Act("idle", lambda: None))),)
-    with pytest.raises(TypeError, match="'meddler' ran beside others and may only add lists"):
-        run(waves, Slate(Query("q", 1)), None, None)
+    with pytest.raises(TypeError, match="'meddler' ran in parallel and may only add lists"):
+        run(waves, QueryState(Query("q", 1)), None, None)
 
 
 def test_no_stage_writes_into_the_arrays_it_was_given(reader: StoreReader) -> None:
-    slate = Slate(Query(QUESTION, 10))
+    state = QueryState(Query(QUESTION, 10))
     for wave in waves_of(reader):
-        slate = run((wave,), slate, None, None).slate
-        for each in slate.lists:  # numpy refuses any write from here on
+        state = run((wave,), state, None, None).state
+        for each in state.lists:  # numpy refuses any write from here on
             each.found.ids.setflags(write=False)
             each.found.scores.setflags(write=False)
-        if slate.fused:
-            slate.fused.ids.setflags(write=False)
-            slate.fused.values.setflags(write=False)
-    assert len(slate.hits) == len(TEXTS)
+        if state.fused:
+            state.fused.ids.setflags(write=False)
+            state.fused.values.setflags(write=False)
+    assert len(state.hits) == len(TEXTS)
 
 
 def test_repeated_ids_of_a_leg_count_once(reader: StoreReader) -> None:
-    """B-47: a leg that names a chunk twice gives it one place."""
+    """A leg that names a chunk twice gives it one place."""
 
     @dataclass(frozen=True)
     class Stammering:
@@ -627,6 +637,9 @@ def test_repeated_ids_of_a_leg_count_once(reader: StoreReader) -> None:
 
         def __getattr__(self, name: str) -> Any:
             return getattr(self.inner, name)
+
+        def session(self, constants: Bm25 = STANDARD) -> Any:
+            return self
 
         def search_vectors(self, vector: Vector, k: int, where: Filter) -> Found:
             found = self.inner.search_vectors(vector, k, where)
@@ -648,6 +661,9 @@ def test_legs_are_ranked_again_by_their_exact_scores(reader: StoreReader) -> Non
         def __getattr__(self, name: str) -> Any:
             return getattr(self.inner, name)
 
+        def session(self, constants: Bm25 = STANDARD) -> Any:
+            return self
+
         def search_vectors(self, vector: Vector, k: int, where: Filter) -> Found:
             found = self.inner.search_vectors(vector, k, where)
             return Found(found.ids[::-1].copy(), np.zeros(len(found.ids)))
@@ -667,7 +683,7 @@ def test_hits_are_made_whole(reader: StoreReader) -> None:
     for each in ask(reader, explain=True).chunks:
         made = replace(each)
         assert each == made
-        assert set(vars(each)) == {*vars(made), "_tell"}
+        assert set(vars(each)) == {*vars(made), "_explain"}
 
 
 def test_a_hit_tells_its_history_when_it_is_read_and_can_be_kept(reader: StoreReader) -> None:

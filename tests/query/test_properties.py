@@ -1,9 +1,8 @@
-"""What holds for every query whatever is asked: drawn requests go in, requirements section 9 is checked."""
+"""Properties of every query, checked with generated requests."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import cache
 from math import isfinite
 from typing import Any
@@ -20,7 +19,8 @@ from dowse.query.plan.profiles import PROFILES
 from dowse.store.memory import MemoryStore
 from dowse.tokenizer import Tokenizer
 from dowse.types import LEGS, QueryRequest, QueryResult
-from shop_store import NOW, SLACK, OverlapReranker, TrigramEmbedder, company_store, documents
+from shop_store import NOW, SLACK, OverlapReranker, TrigramEmbedder, documents, shop_store
+from values import replace
 
 EMBEDDER, TOKENIZER = TrigramEmbedder(), Tokenizer()
 PARTS = Parts(cross_encoder=OverlapReranker(), now=lambda: NOW)
@@ -32,7 +32,7 @@ WORDS = (
 
 @cache
 def store() -> MemoryStore:
-    return company_store()
+    return shop_store()
 
 
 TEXTS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
@@ -76,7 +76,7 @@ def shown(result: QueryResult) -> list[tuple[str, float]]:
 @settings(max_examples=150)
 @given(TEXTS, KNOBS, FILTERS)
 def test_filters_hold_on_every_path(text: str, knobs: dict[str, Any], filters: dict[str, Any]) -> None:
-    """B-34: for hits, for what the graph and names bring, and for parents."""
+    """For hits, for chunks found by graph and names, and for parents."""
     result = ask(text, **knobs, **filters)
     where = from_request(QueryRequest(text, **filters))
     chunks = {chunk.id: chunk for each in documents() for chunk in each.chunks}
@@ -160,8 +160,8 @@ def test_an_empty_store_is_safe(profile: str) -> None:
 
 
 def test_a_changed_chunk_does_not_get_an_old_score() -> None:
-    """Issue 5.12: kept scores go by content, so the same place with another text is judged anew."""
-    own = company_store()
+    """Cached scores are keyed by content, so a changed text at the same place is scored again."""
+    own = shop_store()
     parts = replace(PARTS, caches=Caches())
     request = QueryRequest("lunch at noon", top_k=30, freshness_weight=0.0)
     before = answer(request, own.reader(), EMBEDDER, TOKENIZER, parts=parts)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from crash_writers import DIMENSION, PATHS, Nursery, versioned
+from crash_writers import DIMENSION, PATHS, CrashWriters, versioned
 from dowse.identity import document_id, number_id
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.segments import inverted
@@ -92,42 +92,44 @@ def check_vectors(store: EmbeddedStore, ledger: Ledger) -> None:
     writer.close()
 
 
-def run_and_kill(nursery: Nursery, job: str, rng: random.Random, folder: Path, ledger: Ledger) -> None:
+def run_and_kill(crash_writers: CrashWriters, job: str, rng: random.Random, folder: Path, ledger: Ledger) -> None:
     """Let a writer work for a random while."""
-    process = nursery.start(job, rng.randrange(10**9), folder)
+    process = crash_writers.start(job, rng.randrange(10**9), folder)
     for _ in range(rng.randrange(12)):
-        ledger.enter(nursery.line())
+        ledger.enter(crash_writers.line())
     time.sleep(rng.random() * LONGEST_PAUSE_S)
-    for line in nursery.kill(process):
+    for line in crash_writers.kill(process):
         ledger.enter(line)
 
 
 @pytest.mark.parametrize("job", ["mixed", "compact", "vectors"])
-def test_a_kill_loses_nothing_and_leaves_nothing_half(nursery: Nursery, index_folder: Path, job: str) -> None:
+def test_a_kill_loses_nothing_and_leaves_nothing_half(
+    crash_writers: CrashWriters, index_folder: Path, job: str
+) -> None:
     rng, ledger, survived = random.Random(f"{job} {KILLS}"), Ledger(), 0
     for _ in range(KILLS // 4):
-        run_and_kill(nursery, job, rng, index_folder, ledger)
+        run_and_kill(crash_writers, job, rng, index_folder, ledger)
         check_index(index_folder, ledger)
         survived += any(versions != {None} for versions in ledger.versions.values())
     assert survived, "no document survived any kill: nothing was tested"
 
 
-def test_a_kill_while_an_index_begins_leaves_one_that_opens(nursery: Nursery, index_folder: Path) -> None:
+def test_a_kill_while_an_index_begins_leaves_one_that_opens(crash_writers: CrashWriters, index_folder: Path) -> None:
     rng = random.Random(KILLS)
     for number in range(KILLS // 4):
         folder, ledger = index_folder / str(number), Ledger()
-        process = nursery.start("mixed", rng.randrange(10**9), folder)
+        process = crash_writers.start("mixed", rng.randrange(10**9), folder)
         time.sleep(rng.random() * LONGEST_PAUSE_S)
-        for line in nursery.kill(process):
+        for line in crash_writers.kill(process):
             ledger.enter(line)
         check_index(folder, ledger)
 
 
-def test_kills_one_after_the_other_without_a_look_between(nursery: Nursery, index_folder: Path) -> None:
+def test_kills_one_after_the_other_without_a_look_between(crash_writers: CrashWriters, index_folder: Path) -> None:
     """A writer that is killed while it mends what a killed writer left."""
     rng, ledger = random.Random(7), Ledger()
     for number in range(KILLS // 4):
-        run_and_kill(nursery, ("mixed", "compact", "vectors")[number % 3], rng, index_folder, ledger)
+        run_and_kill(crash_writers, ("mixed", "compact", "vectors")[number % 3], rng, index_folder, ledger)
     check_index(index_folder, ledger)
 
 

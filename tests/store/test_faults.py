@@ -6,7 +6,6 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +17,13 @@ from dowse.identity import number_id
 from dowse.reports import Check
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.segments import arrays, inverted
-from dowse.store.segments.arrays import Maps, PartReader, PartWriter
+from dowse.store.segments.arrays import MappedFiles, PartReader, PartWriter
 from dowse.store.segments.generation import Generation
 from dowse.store.sql.schema import OLDEST_VERSION, SCHEMA_VERSION
 from dowse.store.verify import verify
 from dowse.types import Edge, Source
 from factories import PLAIN, document, vectors
+from values import replace
 
 DIMENSION = 16
 COUNT = 12
@@ -384,12 +384,12 @@ def test_what_survived_is_read_and_written_on(part: PartWriter, monkeypatch: pyt
 
 def test_a_file_that_grows_stays_mapped_until_its_room_is_used_up(tmp_path: Path) -> None:
     writer = PartWriter(tmp_path)
-    maps, kept = Maps(), []
+    maps, kept = MappedFiles(), []
     for number in range(3):
         writer.append("rows", np.full((10, 9_000)[number == 2], number, dtype="<i8"))
         writer.append(f"run-{number}", np.arange(3, dtype="<i8"))
         writer.publish(number, number)
-        maps = Maps(maps)
+        maps = MappedFiles(maps)
         reader = PartReader(tmp_path, maps=maps)
         kept.append(reader.array("rows", "<i8"))
         reader.array(f"run-{number}", "<i8")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dowse.fusion_kernel import Sums, Table, Tables
+from dowse.fusion_kernel import FusionKernel, Sums, Table
 from dowse.ports import Found
 from dowse.query.stages.fusion import ZScore, _compiled_sums, _each_once, _sums, _union
 from dowse.query.stages.neighbour_smoothing import moved
@@ -15,9 +15,9 @@ from dowse.query.stages.state import Column, Fused
 from dowse.types import LEGS
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
-from dowse.store.kernels.numba_fusion import FastTables, summed
+from dowse.store.kernels.numba_fusion import NumbaFusion, summed
 
-TABLES: Tables = FastTables()
+KERNEL: FusionKernel = NumbaFusion()
 WEIGHTS = np.array([0.65, 0.1, 0.25])
 
 
@@ -30,10 +30,9 @@ def test_values_are_added_in_the_order_of_numpy(count: int) -> None:
 @given(st.lists(st.integers(0, 20) | st.just(2**64 - 1), max_size=40))
 def test_a_union_has_each_id_once_and_says_where(numbers: list[int]) -> None:
     every = np.array(numbers, np.uint64)
-    ids, first, places = TABLES.union(every)
+    ids, places = KERNEL.union(every)
     wanted = _each_once(every)
-    assert (ids.tolist(), places.tolist()) == (wanted[0].tolist(), wanted[2].tolist())
-    assert every[first].tolist() == ids.tolist()
+    assert (ids.tolist(), places.tolist()) == (wanted[0].tolist(), wanted[1].tolist())
 
 
 def lists_of(seed: int, depth: int, alike: int) -> tuple[list[Found], Table]:
@@ -50,9 +49,9 @@ def lists_of(seed: int, depth: int, alike: int) -> tuple[list[Found], Table]:
 @given(seed=st.integers(0, 999), depth=st.sampled_from([1, 3, 60, 200]), alike=st.sampled_from([0, 1, 12]))
 def test_fusion_is_that_of_numpy_to_the_last_digit(seed: int, depth: int, alike: int) -> None:
     lists, scores = lists_of(seed, depth, alike)
-    union = _union(lists, TABLES)
+    union = _union(lists, KERNEL)
     assert union.ids.tolist() == _union(lists).ids.tolist()
-    found, wanted = _compiled_sums(TABLES, ZScore(), union, scores, WEIGHTS), _sums(ZScore(), union, scores, WEIGHTS)
+    found, wanted = _compiled_sums(KERNEL, ZScore(), union, scores, WEIGHTS), _sums(ZScore(), union, scores, WEIGHTS)
     assert found is not None
     for own, plain in zip(found, wanted, strict=True):
         assert own.tolist() == plain.tolist()
@@ -60,21 +59,21 @@ def test_fusion_is_that_of_numpy_to_the_last_digit(seed: int, depth: int, alike:
 
 def test_what_numpy_has_to_sort_or_leave_out_is_left_to_it() -> None:
     lists, scores = lists_of(1, 30, 12)
-    union = _union(lists, TABLES)
-    assert _compiled_sums(TABLES, ZScore(1.5), union, scores, WEIGHTS) is None
+    union = _union(lists, KERNEL)
+    assert _compiled_sums(KERNEL, ZScore(1.5), union, scores, WEIGHTS) is None
     assert _compiled_sums(None, ZScore(), union, scores, WEIGHTS) is None
     turned = scores.copy()
     turned[1, union.places[30]] = -1  # the first of the second list is its last by exact scores
-    assert _compiled_sums(TABLES, ZScore(), union, turned, WEIGHTS) is None
+    assert _compiled_sums(KERNEL, ZScore(), union, turned, WEIGHTS) is None
     for number in range(3):
         unknown = scores.copy()
         unknown[number, np.flatnonzero(union.places == union.places[30 * number])[0] % 30] = np.nan
-        assert _compiled_sums(TABLES, ZScore(), union, unknown, WEIGHTS) is None
+        assert _compiled_sums(KERNEL, ZScore(), union, unknown, WEIGHTS) is None
 
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 999), count=st.sampled_from([6, 7, 50]), all_same=st.booleans())
-def test_company_is_that_of_numpy_to_the_last_digit(seed: int, count: int, all_same: bool) -> None:
+def test_smoothing_is_that_of_numpy_to_the_last_digit(seed: int, count: int, all_same: bool) -> None:
     rng = np.random.default_rng(seed)
     lists, scores = lists_of(seed, 100, 12)
     if all_same:
@@ -88,11 +87,11 @@ def test_company_is_that_of_numpy_to_the_last_digit(seed: int, count: int, all_s
     fused = Fused(ZScore(), ids, raw, raw, columns)
     vectors = rng.normal(size=(count, 8)).astype(np.float32)
     rows = np.sort(rng.choice(len(ids), count, replace=False))
-    own, plain = (moved(fused, rows, vectors, 0.15, 0.3, tables) for tables in (TABLES, None))
-    assert own.company is not None
-    assert plain.company is not None
+    own, plain = (moved(fused, rows, vectors, 0.15, 0.3, tables) for tables in (KERNEL, None))
+    assert own.smoothing is not None
+    assert plain.smoothing is not None
     assert (own.ids.tolist(), own.raw.tolist()) == (plain.ids.tolist(), plain.raw.tolist())
-    assert own.company.tolist() == plain.company.tolist()
+    assert own.smoothing.tolist() == plain.smoothing.tolist()
     assert [each.parts.tolist() for each in own.columns] == [each.parts.tolist() for each in plain.columns]
     assert columns[0].parts.tolist() == parts[0].tolist()  # what came in is as it was
 

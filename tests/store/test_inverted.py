@@ -73,8 +73,8 @@ def test_runs_that_were_settled_grow_shorter_to_the_right_and_hold_the_same(tmp_
     for first in range(0, 70, 7):
         forward.append([chunk(number) for number in range(first, first + 7)])
         runs.catch_up(first + 7)
-    assert runs.settle()
-    assert not runs.settle()
+    assert runs.merge()
+    assert not runs.merge()
     part.publish(70, 1)
     reader = InvertedReader(PartReader(tmp_path))
     assert len(reader.runs) == 1
@@ -97,7 +97,7 @@ def test_runs_merged_at_once_are_as_if_made_as_one(tmp_path: Path) -> None:
             forward.append([chunk(number) for number in range(count, count + size)])
             count += size
             runs.catch_up(count)
-        assert runs.settle() == (len(sizes) > 1)
+        assert runs.merge() == (len(sizes) > 1)
         part.publish(count, 1)
         part.close()
     for kind in ("terms", "ends", "slots", "counts"):
@@ -110,7 +110,7 @@ def test_a_long_run_is_not_merged_with_a_short_one(tmp_path: Path) -> None:
     for size in (40, 8, 2):
         forward.append([chunk(number) for number in range(size)])
         runs.catch_up(part.size("ends") // 8)
-    assert not runs.settle()
+    assert not runs.merge()
 
 
 def test_a_term_that_no_chunk_holds_has_an_empty_span(tmp_path: Path) -> None:

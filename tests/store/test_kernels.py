@@ -13,7 +13,17 @@ from numpy.typing import NDArray
 from dowse.errors import BadRequestError
 from dowse.store import kernels
 from dowse.store.kernels.bm25 import term_score
-from dowse.store.kernels.numpy_kernel import NUMPY, ChunkTerms, Kernel, Norm, Packed, Run, Tally, Wanted, open_kernel
+from dowse.store.kernels.numpy_kernel import (
+    NUMPY,
+    ChunkTerms,
+    Kernel,
+    Norm,
+    Packed,
+    Run,
+    ScoreAccumulator,
+    WeightedTerms,
+    open_kernel,
+)
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 FAST = open_kernel("fast")
@@ -101,7 +111,7 @@ def test_all_that_equal_the_last_are_found_however_many_they_are(kernel: Kernel)
     run = Run(np.array([1], np.uint32), np.array([count]), np.arange(count, dtype=np.uint32), np.ones(count, np.uint16))
     norm, mask = Norm(np.ones(count, np.uint32), 1.0, 0.5), np.ones(count, np.bool_)
     spans = (run, *kernel.find(run, np.array([1], np.uint32)))
-    slots, scores = kernel.best([spans], np.array([2.0]), norm, mask, 10, Tally())
+    slots, scores = kernel.best([spans], np.array([2.0]), norm, mask, 10, ScoreAccumulator())
     assert sorted(slots.tolist()) == list(range(count))
     np.testing.assert_allclose(scores, 2.0 / (1 + 1.5))
 
@@ -114,7 +124,7 @@ def test_the_best_of_many_are_found_whether_they_come_first_or_last(kernel: Kern
         run = Run(np.array([1], np.uint32), np.array([count]), np.arange(count, dtype=np.uint32), said.copy())
         norm, mask = Norm(np.ones(count, np.uint32), 1.0, 0.5), np.ones(count, np.bool_)
         spans = (run, *kernel.find(run, np.array([1], np.uint32)))
-        slots, _ = kernel.best([spans], np.array([2.0]), norm, mask, 10, Tally())
+        slots, _ = kernel.best([spans], np.array([2.0]), norm, mask, 10, ScoreAccumulator())
         assert sorted(said[slots].tolist()) == list(range(count - 9, count + 1))
 
 
@@ -153,7 +163,7 @@ def test_bm25_is_the_sum_of_the_formula_over_the_terms(
     lengths = np.arange(len(chunks), dtype=np.uint32)
     legs = [[term for term in terms if term % 2 == leg] for leg in range(2)]
     wanted = [
-        Wanted(np.array(of_leg, np.uint32), np.array([1.0 + term for term in of_leg], np.float64), norm)
+        WeightedTerms(np.array(of_leg, np.uint32), np.array([1.0 + term for term in of_leg], np.float64), norm)
         for of_leg, norm in zip(legs, (Norm(7 * lengths, 0.5, 2.0), Norm(lengths, 2.0, 3.0)), strict=True)
     ]
     slots = np.arange(len(chunks))[::-1].astype(np.int64)
@@ -189,7 +199,7 @@ def test_the_best_are_those_of_a_sort_with_all_that_equal_the_last(
     assert [run.slots[start:end].tolist() for start, end in zip(starts, ends, strict=True)] == [
         [slot for slot, chunk in enumerate(chunks) if term in chunk] for term in terms
     ]
-    tally = Tally()
+    tally = ScoreAccumulator()
     for _ in range(2):  # the second time on what the first one left behind
         slots, scores = kernel.best([(run, starts, ends)], weights, norm, mask, k, tally)
         exact = {
@@ -206,7 +216,7 @@ def test_the_best_are_those_of_a_sort_with_all_that_equal_the_last(
 
 @ANY_KERNEL
 def test_a_tally_has_nothing_of_the_question_before(kernel: Kernel) -> None:
-    run, norm, tally = run_of([{1: 2}, {2: 1}, {1: 1, 2: 5}]), Norm(np.ones(3, np.uint32), 1.0, 0.5), Tally()
+    run, norm, tally = run_of([{1: 2}, {2: 1}, {1: 1, 2: 5}]), Norm(np.ones(3, np.uint32), 1.0, 0.5), ScoreAccumulator()
     mask, weight = np.ones(3, np.bool_), np.ones(1)
     for term, holding in ((1, [0, 2]), (2, [1, 2]), (1, [0, 2])):
         kernel.best([(run, *kernel.find(run, np.array([term], np.uint32)))], weight, norm, mask, 5, tally)
@@ -244,5 +254,5 @@ def test_without_numba_the_fast_kernel_says_what_to_install(monkeypatch: pytest.
     for name in ("numba_kernel", "numba_core", "numba_fusion", "numba_vectors", "numba_words"):
         monkeypatch.delitem(sys.modules, f"dowse.store.kernels.{name}", raising=False)
         monkeypatch.delattr(kernels, name, raising=False)
-    with pytest.raises(BadRequestError, match=r"pip install 'dowse\[fast\]'"):
+    with pytest.raises(BadRequestError, match=r"pip install 'dowse-search\[fast\]'"):
         open_kernel("fast")

@@ -53,10 +53,10 @@ def check(stores: Sequence[EmbeddedStore], chunks: int) -> None:
 def test_the_next_writer_goes_on_with_the_parts_of_the_last(index_folder: Path) -> None:
     store = EmbeddedStore(index_folder)
     update(store, "a.py", "alpha")
-    kept = store._shelf._parts
+    kept = store._cache._parts
     for number in range(5):
         update(store, "a.py", f"alpha{number}", "beta")
-        assert store._shelf._parts is kept
+        assert store._cache._parts is kept
     assert (found(store, "alpha4"), found(store, "alpha3"), found(store, "beta")) == (1, 0, 1)
     check([store], 2)
     store.close()

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from crash_writers import Nursery, versioned
+from crash_writers import CrashWriters, versioned
 from dowse.errors import BadRequestError, BusyError
 from dowse.filters import Eq
 from dowse.identity import number_id
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.segments import forward
 from dowse.store.snapshot import Snapshot
-from dowse.store.snapshot_cache import Question
 from dowse.store.verify import verify
 from factories import document, ids, vectors
 
@@ -38,9 +37,9 @@ def index(index_folder: Path) -> Path:
 # --- writers ----------------------------------------------------------------------------------------
 
 
-def test_a_second_writer_is_refused_and_told_by_whom(index: Path, nursery: Nursery) -> None:
-    process = nursery.start("hold", 0, index)
-    while nursery.line() != ["ack", "hold"]:
+def test_a_second_writer_is_refused_and_told_by_whom(index: Path, crash_writers: CrashWriters) -> None:
+    process = crash_writers.start("hold", 0, index)
+    while crash_writers.line() != ["ack", "hold"]:
         pass
     store = EmbeddedStore(index)
     with pytest.raises(BusyError, match=rf"{process}.*--wait"):
@@ -49,7 +48,7 @@ def test_a_second_writer_is_refused_and_told_by_whom(index: Path, nursery: Nurse
     with pytest.raises(BusyError):
         store.writer(wait_s=0.3)
     assert time.monotonic() - started >= 0.3
-    nursery.kill(process)
+    crash_writers.kill(process)
     store.writer().close()  # a dead holder holds nothing
     store.close()
 
@@ -83,13 +82,15 @@ def test_waiting_ends_when_the_holder_lets_go(index: Path) -> None:
     other.close()
 
 
-def test_many_that_begin_one_index_at_once_all_keep_their_documents(index_folder: Path, nursery: Nursery) -> None:
+def test_many_that_begin_one_index_at_once_all_keep_their_documents(
+    index_folder: Path, crash_writers: CrashWriters
+) -> None:
     count = 8
     for number in range(count):
-        nursery.ask("once", number, index_folder)
+        crash_writers.ask("once", number, index_folder)
     dead = 0
     while dead < count:
-        line = nursery.line()
+        line = crash_writers.line()
         assert line[0] != "fail", line
         dead += line[0] == "dead"
     store = EmbeddedStore(index_folder)
@@ -100,9 +101,9 @@ def test_many_that_begin_one_index_at_once_all_keep_their_documents(index_folder
 # --- readers ----------------------------------------------------------------------------------------
 
 
-def test_a_reader_is_not_blocked_by_a_transaction(index: Path, nursery: Nursery) -> None:
-    process = nursery.start("hold", 0, index)
-    while nursery.line() != ["ack", "hold"]:
+def test_a_reader_is_not_blocked_by_a_transaction(index: Path, crash_writers: CrashWriters) -> None:
+    process = crash_writers.start("hold", 0, index)
+    while crash_writers.line() != ["ack", "hold"]:
         pass
     for read_only in (False, True):
         store = EmbeddedStore(index, read_only=read_only)
@@ -110,21 +111,21 @@ def test_a_reader_is_not_blocked_by_a_transaction(index: Path, nursery: Nursery)
         assert len(store.reader().get([number_id(int(each)) for each in found.ids])) == 1
         assert store.reader().document(document("b.py").id) is not None
         store.close()
-    nursery.kill(process)
+    crash_writers.kill(process)
 
 
 @pytest.mark.parametrize("read_only", [False, True])
 def test_a_document_that_is_replaced_is_never_seen_mixed_missing_or_twice(
-    index: Path, nursery: Nursery, read_only: bool
+    index: Path, crash_writers: CrashWriters, read_only: bool
 ) -> None:
     """Another process replaces it without end, and compacts; every moment shows one version, whole."""
     store = EmbeddedStore(index, read_only=read_only)
-    process = nursery.start("swap", 5, index)
+    process = crash_writers.start("swap", 5, index)
     seen: set[int] = set()
     stop_s = time.monotonic() + LONG_S
     swaps = 0
     while (len(seen) < 25 or swaps < 60) and time.monotonic() < stop_s:
-        swaps += nursery.line() == ["ack", "swap"]
+        swaps += crash_writers.line() == ["ack", "swap"]
         reader = store.reader()
         found = reader.search_words("bm25_code", ["name0"], 50, ())
         numbers = [number_id(int(each)) for each in found.ids]
@@ -137,7 +138,7 @@ def test_a_document_that_is_replaced_is_never_seen_mixed_missing_or_twice(
         assert sorted(numbers) == sorted(chunk.id for chunk in versioned("0", version).chunks)
         assert (reader.stats.documents, reader.stats.chunks) == (2, len(numbers) + 1)
         seen.add(version)
-    nursery.kill(process)
+    crash_writers.kill(process)
     assert len(seen) >= 25
     store.close()
 
@@ -194,7 +195,7 @@ def _is_version(found: list[int], version: int) -> bool:
 def test_a_moment_that_goes_on_from_an_earlier_one_is_like_one_seen_anew(
     index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lengths, the dead and the count of documents are carried on; room for lengths runs out twice here."""
+    """ChunkLengths, the dead and the count of documents are carried on; room for lengths runs out twice here."""
     monkeypatch.setattr(forward, "_MORE_ROWS", 6)
     store, moments, rng = EmbeddedStore(index), [], random.Random(5)
     for step in range(24):
@@ -215,7 +216,7 @@ def test_a_moment_that_goes_on_from_an_earlier_one_is_like_one_seen_anew(
 
 
 def _seen(moment: Snapshot) -> object:
-    norms = [(norm.lengths.tolist(), norm.base, norm.slope) for norm in moment._norms.values()]
+    norms = [(norm.lengths.tolist(), norm.base, norm.slope) for norm in moment.session()._words.norms.values()]
     return moment.stats, norms, sorted(moment.dead.tolist()), moment.alive.tolist(), moment.living
 
 
@@ -280,24 +281,14 @@ def test_random_moments_of_one_writer_agree_with_its_log(index: Path) -> None:
     store.close()
 
 
-def test_what_another_thread_remembers_of_a_question_is_not_taken_for_ones_own(index_folder: Path) -> None:
-    """The same terms, asked at the same moment with another filter."""
-    store = EmbeddedStore(index_folder)
-    writer = store.writer()
-    writer.put([document("a.md", "alpha one"), document("b.md", "alpha two")])
-    writer.close()
-    reader = store.reader()
-    of_a, of_b = ((Eq("document_id", document(name).id),) for name in ("a.md", "b.md"))
-    wanted = reader.search_words("bm25_code", ["alpha"], 5, of_a).ids.tolist()
-    reader.search_words("bm25_code", ["alpha"], 5, of_b)
-    ((key, known),) = reader._questions.items()
-
-    class Contested(Question):
-        """Another thread is always the last to write."""
-
-        def __getattribute__(self, name: str) -> object:
-            return known.few if name == "few" else super().__getattribute__(name)
-
-    reader._questions[key] = Contested(known.asked, known.spans, known.attainable)
-    assert reader.search_words("bm25_code", ["alpha"], 5, of_a).ids.tolist() == wanted
-    store.close()
+def test_a_new_index_is_empty_until_its_first_publication_and_needs_one_writer(tmp_path: Path) -> None:
+    with closing(EmbeddedStore(tmp_path / "index")) as store, closing(EmbeddedStore(tmp_path / "index")) as other:
+        assert store.reader().stats.chunks == 0
+        assert not (tmp_path / "index" / "derived").exists()
+        with closing(store.writer()) as writer:
+            writer.put([document("a.md", "alpha")])
+            with closing(EmbeddedStore(tmp_path / "index", read_only=True)) as third:
+                assert third.reader().stats.chunks == 0  # stored, and not published yet
+            writer.publish()
+            assert [each.reader().stats.chunks for each in (store, other)] == [1, 1]
+        assert [each.name for each in (tmp_path / "index" / "derived").iterdir() if each.is_dir()] == ["1"]

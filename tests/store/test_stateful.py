@@ -6,7 +6,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from dowse.store.verify import verify
 from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, Document, Edge, Leg
 from factories import PLAIN, ids, of_chunks, vector, vectors
+from values import replace
 
 DIMENSION = 16
 MORE_THAN_ALL = 100  # chunks; above what eight documents hold, so that equal scores are never cut apart

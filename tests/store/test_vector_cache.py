@@ -17,7 +17,7 @@ from dowse.identity import text_hash
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.sql import vector_cache as module
 from dowse.store.sql.database import Database, create_database
-from dowse.store.sql.vector_cache import Embeddings, Model, Recent
+from dowse.store.sql.vector_cache import Model, RecentVectors, VectorCache
 from dowse.store.verify import verify
 from factories import document, vector, vectors
 
@@ -46,11 +46,11 @@ def hashes(*numbers: int) -> list[str]:
     return [text_hash(str(each)) for each in numbers]
 
 
-def put(embeddings: Embeddings, model: Model, *numbers: int) -> None:
+def put(embeddings: VectorCache, model: Model, *numbers: int) -> None:
     embeddings.put(model, hashes(*numbers), vectors(hashes(*numbers), DIMENSION))
 
 
-def known(embeddings: Embeddings, model: Model, numbers: range = range(100)) -> set[int]:
+def known(embeddings: VectorCache, model: Model, numbers: range = range(100)) -> set[int]:
     """Which of the numbers come back, each with its own vector."""
     number_of = dict(zip(hashes(*numbers), numbers, strict=True))
     found = embeddings.get(model, list(number_of))
@@ -64,7 +64,7 @@ def settled(database: Database) -> int:
 
 
 def test_vectors_come_back_before_and_after_their_hashes_are_settled(database: Database) -> None:
-    embeddings = Embeddings(database)
+    embeddings = VectorCache(database)
     model = embeddings.add_model("m", DIMENSION)
     put(embeddings, model, 1, 2, 3)
     assert (settled(database), known(embeddings, model)) == (0, {1, 2, 3})
@@ -75,7 +75,7 @@ def test_vectors_come_back_before_and_after_their_hashes_are_settled(database: D
 
 
 def test_many_at_once_are_settled_with_the_rest(database: Database) -> None:
-    embeddings = Embeddings(database)
+    embeddings = VectorCache(database)
     model = embeddings.add_model("m", DIMENSION)
     put(embeddings, model, 1)
     put(embeddings, model, *range(2, 30))
@@ -83,27 +83,27 @@ def test_many_at_once_are_settled_with_the_rest(database: Database) -> None:
 
 
 def test_what_another_process_wrote_is_found(database: Database, path: Path) -> None:
-    recent = Recent()
-    model = Embeddings(database).add_model("m", DIMENSION)
-    put(Embeddings(database, recent), model, 1, 2)
+    recent = RecentVectors()
+    model = VectorCache(database).add_model("m", DIMENSION)
+    put(VectorCache(database, recent), model, 1, 2)
     other = Database(path)
-    put(Embeddings(other), model, 3)
-    assert known(Embeddings(database, recent), model) == {1, 2, 3}
-    put(Embeddings(other), model, 4, 5, 6)  # which settles all of them
-    assert known(Embeddings(database, recent), model) == {1, 2, 3, 4, 5, 6}
-    put(Embeddings(database, recent), model, 7)
-    assert known(Embeddings(other), model) == {1, 2, 3, 4, 5, 6, 7}
+    put(VectorCache(other), model, 3)
+    assert known(VectorCache(database, recent), model) == {1, 2, 3}
+    put(VectorCache(other), model, 4, 5, 6)  # which settles all of them
+    assert known(VectorCache(database, recent), model) == {1, 2, 3, 4, 5, 6}
+    put(VectorCache(database, recent), model, 7)
+    assert known(VectorCache(other), model) == {1, 2, 3, 4, 5, 6, 7}
     other.close()
 
 
 def test_of_two_vectors_for_one_content_the_first_counts(database: Database) -> None:
-    embeddings = Embeddings(database)
+    embeddings = VectorCache(database)
     model = embeddings.add_model("m", DIMENSION)
     other = -vectors(hashes(1), DIMENSION)
     put(embeddings, model, 1)
     embeddings.put(model, hashes(1), other)
     embeddings.put(model, hashes(2, 2), np.concatenate([vectors(hashes(2), DIMENSION), other]))
-    assert known(embeddings, model) == known(Embeddings(database), model) == {1, 2}
+    assert known(embeddings, model) == known(VectorCache(database), model) == {1, 2}
     put(embeddings, model, *range(3, 10))
     embeddings.put(model, hashes(1), other)  # which is settled by now
     put(embeddings, model, *range(10, 20))
@@ -111,7 +111,7 @@ def test_of_two_vectors_for_one_content_the_first_counts(database: Database) -> 
 
 
 def test_models_do_not_share_vectors_and_a_removed_one_leaves_none(database: Database) -> None:
-    embeddings = Embeddings(database)
+    embeddings = VectorCache(database)
     one, two = embeddings.add_model("one", DIMENSION), embeddings.add_model("two", DIMENSION)
     put(embeddings, one, 1, 2)
     put(embeddings, two, 2, 3, 4, 5, 6)  # the last numbers, and settled
@@ -119,37 +119,37 @@ def test_models_do_not_share_vectors_and_a_removed_one_leaves_none(database: Dat
     embeddings.remove_model(two)
     assert (known(embeddings, one), known(embeddings, two)) == ({1, 2}, set())
     put(embeddings, one, 7)  # must not hide behind the numbers that were settled
-    assert known(embeddings, one) == known(Embeddings(database), one) == {1, 2, 7}
+    assert known(embeddings, one) == known(VectorCache(database), one) == {1, 2, 7}
 
 
 def test_a_removed_model_is_not_filed_from_memory(database: Database) -> None:
-    recent = Recent()
-    embeddings = Embeddings(database, recent)
+    recent = RecentVectors()
+    embeddings = VectorCache(database, recent)
     one, two = embeddings.add_model("one", DIMENSION), embeddings.add_model("two", DIMENSION)
     put(embeddings, one, 1, 2)
     put(embeddings, two, 3)
     embeddings.remove_model(one)
-    put(Embeddings(database, recent), two, *range(10, 20))
+    put(VectorCache(database, recent), two, *range(10, 20))
     assert database.query("SELECT DISTINCT model FROM embedded") == [(two.number,)]
-    assert known(Embeddings(database, recent), two) == {3, *range(10, 20)}
+    assert known(VectorCache(database, recent), two) == {3, *range(10, 20)}
 
 
 def test_no_number_is_used_twice_when_another_process_removed_a_model(database: Database, path: Path) -> None:
-    recent = Recent()
-    embeddings = Embeddings(database, recent)
+    recent = RecentVectors()
+    embeddings = VectorCache(database, recent)
     one, two = embeddings.add_model("one", DIMENSION), embeddings.add_model("two", DIMENSION)
     put(embeddings, one, 1)
     put(embeddings, two, 2, 3)  # the last numbers
     with closing(Database(path)) as other:
-        Embeddings(other).remove_model(two)
-        put(Embeddings(other), one, 4, 5)  # as many as went
-    assert known(Embeddings(database, recent), one) == {1, 4, 5}
-    put(Embeddings(database, recent), one, *range(10, 20))
-    assert known(Embeddings(database), one) == {1, 4, 5, *range(10, 20)}
+        VectorCache(other).remove_model(two)
+        put(VectorCache(other), one, 4, 5)  # as many as went
+    assert known(VectorCache(database, recent), one) == {1, 4, 5}
+    put(VectorCache(database, recent), one, *range(10, 20))
+    assert known(VectorCache(database), one) == {1, 4, 5, *range(10, 20)}
 
 
 def test_a_write_that_failed_is_not_remembered(database: Database) -> None:
-    embeddings = Embeddings(database)
+    embeddings = VectorCache(database)
     model = embeddings.add_model("m", DIMENSION)
     put(embeddings, model, 1)
     refuse = "CREATE TRIGGER refuse BEFORE INSERT ON embeddings BEGIN SELECT RAISE(ABORT, 'refused'); END"
@@ -159,7 +159,7 @@ def test_a_write_that_failed_is_not_remembered(database: Database) -> None:
     assert known(embeddings, model) == {1}
     database.connections.own.execute("DROP TRIGGER refuse")
     put(embeddings, model, 3)
-    assert known(embeddings, model) == known(Embeddings(database), model) == {1, 3}
+    assert known(embeddings, model) == known(VectorCache(database), model) == {1, 3}
 
 
 @settings(max_examples=60, deadline=None)
@@ -170,20 +170,20 @@ def test_any_order_of_two_writers_agrees_with_a_set(
     path = tmp_path_factory.mktemp("cache") / "dowse.db"
     create_database(path)
     both = [Database(path), Database(path)]
-    kept = [Recent(), Recent()]
-    model = Embeddings(both[0]).add_model("m", DIMENSION)
+    kept = [RecentVectors(), RecentVectors()]
+    model = VectorCache(both[0]).add_model("m", DIMENSION)
     given: set[int] = set()
     for first, numbers in puts:
-        put(Embeddings(both[first], kept[first]), model, *numbers)
+        put(VectorCache(both[first], kept[first]), model, *numbers)
         given.update(numbers)
-        assert known(Embeddings(both[not first], kept[not first]), model) == given
+        assert known(VectorCache(both[not first], kept[not first]), model) == given
     for each in both:
         each.close()
 
 
 def test_the_doctor_sees_a_hash_that_leads_to_another_vector(tmp_path: Path) -> None:
     with closing(EmbeddedStore(tmp_path / "index")) as store:
-        embeddings = Embeddings(store.database)
+        embeddings = VectorCache(store.database)
         model = embeddings.add_model("m", DIMENSION)
         put(embeddings, model, *range(9))
         assert [
@@ -192,7 +192,7 @@ def test_the_doctor_sees_a_hash_that_leads_to_another_vector(tmp_path: Path) -> 
         with store.database.transaction() as connection:
             connection.execute("UPDATE embedded SET number = number % 9 + 1 WHERE number < 3")
         found = [each for each in verify(store, deep=True) if each.name == "embeddings"]
-        assert [(each.state, "2 hashes lead to no vector of theirs" in each.detail) for each in found] == [
+        assert [(each.state, "2 content hashes have no stored vector" in each.detail) for each in found] == [
             ("fail", True)
         ]
 

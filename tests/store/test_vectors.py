@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from dowse.ports import Matrix, Vector
 from dowse.store.kernels.numpy_kernel import NUMPY, Kernel, open_kernel
-from dowse.store.segments import vectors as persist_vectors
+from dowse.store.segments import vectors as store_vectors
 from dowse.store.segments.arrays import PartReader, PartWriter
 from dowse.store.segments.vectors import (
     EXACT_ROWS,
-    Layers,
+    VectorCopy,
     VectorReader,
-    VectorWriter,
+    VectorSegmentWriter,
     rounding_error,
     sign_codes,
     survivors,
@@ -40,7 +40,7 @@ def clustered(rows: int, dimension: int, seed: int) -> Matrix:
 
 def stored(folder: Path, vectors: Matrix, batch: int = 10_000) -> VectorReader:
     part = PartWriter(folder)
-    writer = VectorWriter(part, vectors.shape[1])
+    writer = VectorSegmentWriter(part, vectors.shape[1])
     for start in range(0, len(vectors), batch):
         piece = vectors[start : start + batch]
         writer.append(np.arange(start, start + len(piece)), piece)
@@ -50,7 +50,7 @@ def stored(folder: Path, vectors: Matrix, batch: int = 10_000) -> VectorReader:
 
 
 def best(
-    reader: VectorReader, query: Vector, k: int, allowed: NDArray[np.int64] | None, beside: Layers | None = None
+    reader: VectorReader, query: Vector, k: int, allowed: NDArray[np.int64] | None, beside: VectorCopy | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """A search gives at least these."""
     rows, cosines = reader.search(query, k, allowed, beside)
@@ -132,13 +132,13 @@ def test_vectors_side_by_side_are_searched_to_the_same_digits(tmp_path: Path, ke
     stored(tmp_path, vectors, batch=4 * EXACT_ROWS)  # the last hundred wait for their codes
     reader = VectorReader(PartReader(tmp_path), CODED, kernel)
     allowed = np.arange(5, len(vectors), step)
-    codes = reader.codes_beside(allowed)
+    codes = reader.copy_codes(allowed)
     assert len(codes.signs[0]) == np.searchsorted(allowed, 4 * EXACT_ROWS)
     query, some = vectors[3], (allowed[::7], np.array([5, 6, 7]))
     scores = [reader.score(query, rows).tolist() for rows in some]
     for k in (10, 100):
         plain = best(reader, query.copy(), k, allowed)
-        for beside in (codes, Layers(codes.signs, reader.beside(allowed))):
+        for beside in (codes, VectorCopy(codes.signs, reader.copy_rows(allowed))):
             for found, wanted in zip(best(reader, query, k, allowed, beside), plain, strict=True):
                 assert found.tolist() == wanted.tolist()
             assert [reader.score(query, rows).tolist() for rows in some] == scores
@@ -162,7 +162,7 @@ def test_rows_are_coded_from_the_first_thousands_on(tmp_path: Path) -> None:
 def test_the_mean_is_taken_anew_when_there_are_eight_times_the_rows(tmp_path: Path) -> None:
     vectors = clustered(8 * EXACT_ROWS, CODED, seed=4)
     part = PartWriter(tmp_path)
-    writer = VectorWriter(part, CODED)
+    writer = VectorSegmentWriter(part, CODED)
     means = []
     for start in range(0, len(vectors), EXACT_ROWS):
         writer.append(np.arange(start, start + EXACT_ROWS), vectors[start : start + EXACT_ROWS])
@@ -186,16 +186,16 @@ def test_the_last_rows_are_found_before_they_are_coded(tmp_path: Path, kernel: K
     vectors = clustered(2 * EXACT_ROWS + late, CODED, seed=6)
     stored(tmp_path, vectors[:-late])
     part = PartWriter(tmp_path)
-    writer = VectorWriter(part, CODED)
+    writer = VectorSegmentWriter(part, CODED)
     for row in range(len(vectors) - late, len(vectors)):
         writer.append(np.array([row]), vectors[row : row + 1])
         writer.publish(1)
         if row < len(vectors) - 2:
-            writer.settle()  # they are too few for it
+            writer.code_rest()  # they are too few for it
     assert len(_codes(tmp_path, 1)) == 2 * EXACT_ROWS
     waiting = VectorReader(PartReader(tmp_path), CODED, kernel)
-    writer.settle()
-    writer.settle()  # there is nothing left to do
+    writer.code_rest()
+    writer.code_rest()  # there is nothing left to do
     assert len(PartReader(tmp_path).state.files) == len(part.state.files)
     settled = VectorReader(PartReader(tmp_path), CODED, kernel)
     kept = settled.get(np.arange(len(vectors)))
@@ -211,12 +211,12 @@ def test_the_last_rows_are_found_before_they_are_coded(tmp_path: Path, kernel: K
 
 
 def test_many_rows_are_coded_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(persist_vectors, "_UNCODED_ROWS", 7)
+    monkeypatch.setattr(store_vectors, "_UNCODED_ROWS", 7)
     vectors = clustered(EXACT_ROWS + 30, CODED, seed=7)
     stored(tmp_path, vectors[:EXACT_ROWS])
     coded = []
     part = PartWriter(tmp_path)
-    writer = VectorWriter(part, CODED)
+    writer = VectorSegmentWriter(part, CODED)
     for row in range(EXACT_ROWS, len(vectors), 3):
         writer.append(np.arange(row, row + 3), vectors[row : row + 3])
         writer.publish(1)
@@ -229,7 +229,7 @@ def test_a_writer_that_comes_later_codes_around_the_same_mean(tmp_path: Path) ->
     vectors = clustered(2 * EXACT_ROWS, CODED, seed=5)
     stored(tmp_path, vectors[:EXACT_ROWS])
     part = PartWriter(tmp_path)
-    writer = VectorWriter(part, CODED)
+    writer = VectorSegmentWriter(part, CODED)
     writer.append(np.arange(EXACT_ROWS, 2 * EXACT_ROWS), vectors[EXACT_ROWS:])
     writer.publish(2)
     part.close()

@@ -1,4 +1,4 @@
-"""Small collections for tests: documents, questions and grades go in, folders in BEIR layout come out."""
+"""Writer of small test collections in BEIR layout."""
 
 from __future__ import annotations
 

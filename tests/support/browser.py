@@ -1,4 +1,4 @@
-"""A real Chromium for tests of the page: started without a download, watched for scripts and breaches of the policy."""
+"""Chromium for tests of the page; records script errors and content security policy violations."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ addEventListener("DOMContentLoaded", () => {
 
 
 @dataclass
-class Watched:
-    """A page of the browser, and all that went wrong in it."""
+class WatchedPage:
+    """A browser page and the errors recorded in it."""
 
     page: Page
     base: str
@@ -62,7 +62,7 @@ class Watched:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Skips where there is none, unless DOWSE_CI=1 demands it."""
+    """Start Chromium; skip the test where it is missing, unless DOWSE_CI=1 requires it."""
     missing = "no /usr/bin/chromium" if CHROMIUM is None else "" if find_spec("playwright") else "no playwright"
     if missing and not REQUIRED:
         pytest.skip(f"{missing}; apt-get install chromium, pip install playwright")
@@ -79,12 +79,12 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def watched(browser: Browser, port: int, **settings: Any) -> Iterator[Watched]:
-    """A window of its own. A script that alerts, a breach of the policy or an error in our script is noted."""
+def watched(browser: Browser, port: int, **settings: Any) -> Iterator[WatchedPage]:
+    """Open a new window that records alerts, policy violations and script errors."""
     context = browser.new_context(**({"viewport": {"width": 1200, "height": 900}} | settings))
     context.set_default_timeout(WAIT_MS)
     context.add_init_script(_WATCH)
-    found = Watched(context.new_page(), f"http://127.0.0.1:{port}")
+    found = WatchedPage(context.new_page(), f"http://127.0.0.1:{port}")
     found.page.on("pageerror", lambda error: found.wrong.append(f"error: {error}"))
     found.page.on("dialog", lambda dialog: (found.wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     found.page.on(
@@ -101,8 +101,9 @@ ACCESSIBLE = Path(__file__).with_name("accessible.js").read_text("utf-8").split(
 
 
 def eventually(page: Page, expression: str, patience_s: float = 30.0) -> None:
-    """Until an expression holds. Not `wait_for_function`: from its second look on that evaluates text inside the page,
-    which our policy forbids.
+    """Wait until an expression holds.
+
+    `wait_for_function` cannot be used: it evaluates text inside the page, which the content security policy forbids.
     """
     deadline_s = time.monotonic() + patience_s
     while not page.evaluate(expression):

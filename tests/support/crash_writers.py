@@ -1,12 +1,12 @@
-"""A nursery of writers to be killed: jobs come in by lines, each runs in a fork, and what it acknowledges goes out.
+"""Index writers for crash tests: each job runs in a fork that a test can kill at any moment.
 
-`Nursery` is the tests' side, `main` the writers'.
+`CrashWriters` is the side of the tests, `main` the side of the writers.
 
-In:   JOB SEED FOLDER
-Out:  start PID | try WHAT… | ack WHAT… | fail ERROR… | dead PID
+stdin:   JOB SEED FOLDER
+stdout:  start PID | try WHAT… | ack WHAT… | fail ERROR… | dead PID
 
 A fork costs milliseconds where a fresh interpreter costs half a second, so that hundreds of kills are affordable. Lines
-are shorter than a pipe's buffer and go out in one write each, so a kill never cuts one.
+are shorter than the buffer of a pipe and are written in one call each, so a kill never cuts one.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ PATHS = 8
 
 
 def versioned(path: str, version: int) -> Document:
-    """A document whose every chunk says which version it is of, and how many chunks there are."""
+    """A document whose chunks name their version and the number of chunks."""
     count = 1 + (version * 7 + int(path)) % 5
     return document(path, *(f"name{path} version{version} part{part}of{count} text" for part in range(count)))
 
 
-def say(*words: object) -> None:
+def emit(*words: object) -> None:
     os.write(1, (" ".join(map(str, words)) + "\n").encode())
 
 
-class Nursery:
-    """Starts writers and kills them."""
+class CrashWriters:
+    """Parent of the forked writers: starts and kills them."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -56,24 +56,24 @@ class Nursery:
         self._living: set[int] = set()
 
     def start(self, job: str, seed: int, folder: Path) -> int:
-        """The process that does the job."""
+        """Start a job and return its process id."""
         self.ask(job, seed, folder)
         started, process = self.line()
         assert started == "start"
         return int(process)
 
     def ask(self, job: str, seed: int, folder: Path) -> None:
-        """Start a job among others, whose lines will mingle."""
+        """Start a job beside others; their lines interleave."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{job} {seed} {folder}\n")
         self._process.stdin.flush()
         self._asked += 1
 
     def line(self) -> list[str]:
-        """The next line, in words."""
+        """Read the next line, split into words."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline().split()
-        assert line, "the nursery died"
+        assert line, "the process of the writers died"
         if line[0] == "start":
             self._living.add(int(line[1]))
         elif line[0] == "dead":
@@ -82,19 +82,19 @@ class Nursery:
         return line
 
     def kill(self, process: int) -> list[list[str]]:
-        """End a writer as a power cut would; all it said that was not read yet."""
+        """Kill a writer as a power cut would, and return its unread lines."""
         os.kill(process, signal.SIGKILL)
-        return self.rest(process)
+        return self.until_dead(process)
 
-    def rest(self, process: int) -> list[list[str]]:
-        """What a writer says until it is dead."""
-        said = []
+    def until_dead(self, process: int) -> list[list[str]]:
+        """Read the lines of a writer until its death is reported."""
+        unread = []
         while (line := self.line()) != ["dead", str(process)]:
-            said.append(line)
-        return said
+            unread.append(line)
+        return unread
 
-    def settle(self) -> None:
-        """End what a test has left behind, and read what it said: the next test begins anew."""
+    def kill_all(self) -> None:
+        """Kill the writers that a test left running and drain their lines, for the next test."""
         while self._dead < self._asked:
             for process in self._living:
                 with suppress(ProcessLookupError):  # dead already, and its line not read yet
@@ -110,23 +110,23 @@ def _mixed(writer: EmbeddedWriter, rng: random.Random) -> None:
     version = rng.randrange(10**6)
     group = rng.sample(range(PATHS), rng.randint(1, 3))
     if rng.random() < 0.75:
-        say("try", "put", version, *group)
+        emit("try", "put", version, *group)
         writer.put([versioned(str(path), version) for path in group])
-        say("ack", "put", version, *group)
+        emit("ack", "put", version, *group)
     else:
-        say("try", "remove", 0, *group)
+        emit("try", "remove", 0, *group)
         writer.remove([document_id("docs", str(path)) for path in group])
-        say("ack", "remove", 0, *group)
+        emit("ack", "remove", 0, *group)
     if rng.random() < 0.6:
         writer.publish()
-        say("ack", "publish")
+        emit("ack", "publish")
 
 
 def _compact(writer: EmbeddedWriter, rng: random.Random) -> None:
     if rng.random() < 0.3:
         _mixed(writer, rng)
     writer.compact()
-    say("ack", "compact")
+    emit("ack", "compact")
 
 
 def _vectors(writer: EmbeddedWriter, rng: random.Random) -> None:
@@ -135,28 +135,28 @@ def _vectors(writer: EmbeddedWriter, rng: random.Random) -> None:
     writer.use_model("test-model", DIMENSION)
     hashes = [each.content_hash for each in writer.pending(rng.randint(1, 8))]
     for each in hashes:
-        say("try", "vector", each)
+        emit("try", "vector", each)
     writer.put_vectors(hashes, vectors(hashes, DIMENSION))
     for each in hashes:
-        say("ack", "vector", each)
+        emit("ack", "vector", each)
     if rng.random() < 0.2:
         writer.compact()
 
 
 def _swap(writer: EmbeddedWriter, rng: random.Random) -> None:
-    """One document, again and again in another version; now and then the files below it anew."""
+    """Replace one document again and again; compact now and then."""
     writer.put([versioned("0", rng.randrange(10**6))])
     writer.publish()
     if rng.random() < 0.1:
         writer.compact()
-    say("ack", "swap")
+    emit("ack", "swap")
 
 
 def _hold(writer: EmbeddedWriter, rng: random.Random) -> None:
-    """Keep the lock, and a transaction besides."""
+    """Hold the lock and an open transaction."""
     with writer._database.transaction() as connection:
         connection.execute("UPDATE meta SET value = value WHERE key = 'seq'")
-        say("ack", "hold")
+        emit("ack", "hold")
         signal.pause()
 
 
@@ -170,10 +170,10 @@ def _work(job: str, seed: int, folder: Path) -> None:
         writer = store.writer(wait_s=60.0)
         writer.put([versioned(str(seed), 1)])
         writer.close()
-        say("ack", "once", seed)
+        emit("ack", "once", seed)
         return
     writer = store.writer()
-    say("ack", "open")
+    emit("ack", "open")
     while True:
         JOBS[job](writer, rng)
 
@@ -188,20 +188,20 @@ def main() -> None:
 
 
 def _keep(job: str, seed: int, folder: Path) -> NoReturn:
-    """Start the writer, wait for its end and tell of it."""
+    """Start the writer, wait for its end and report it."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     writer = os.fork()
     if writer:
         os.waitpid(writer, 0)
-        say("dead", writer)
+        emit("dead", writer)
         os._exit(0)
-    say("start", os.getpid())
+    emit("start", os.getpid())
     try:
         _work(job, seed, folder)
-    finally:  # a fork must not go on as a second nursery, whatever happened
+    finally:  # a fork must not continue as a second parent, whatever happened
         err = sys.exc_info()[1]
         if err is not None:
-            say("fail", type(err).__name__, str(err).replace("\n", " "))
+            emit("fail", type(err).__name__, str(err).replace("\n", " "))
         os._exit(0)
 
 

@@ -1,4 +1,4 @@
-"""A writer of small Word files: paragraphs and tables go in, the bytes of a .docx come out."""
+"""Writer of small Word files from paragraphs and tables."""
 
 from __future__ import annotations
 

@@ -1,28 +1,28 @@
-"""Small documents and vectors for tests: words go in, values with true ids and hashes come out."""
+"""Factories of small documents, chunks and vectors with real ids and hashes."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from dowse.identity import chunk_id, document_id, embedded_text, id_number, text_hash
 from dowse.ports import Ids, Matrix, Vector
 from dowse.types import Chunk, ChunkId, Document, Edge
+from values import replace
 
 SOURCE = "docs"
 PLAIN = Chunk(id="", document_id="", text="", corpus_type="CODE_LOGIC", source_uri="")
 
 
 def document(path: str, *texts: str, like: Chunk = PLAIN, source: str = SOURCE) -> Document:
-    """A file with a chunk for each text; the chunks have the other fields of `like`."""
+    """Make a document with a chunk for each text; other fields are copied from `like`."""
     return of_chunks(path, [replace(like, text=text) for text in texts], source=source)
 
 
 def of_chunks(path: str, chunks: Sequence[Chunk], edges: Sequence[Edge] = (), source: str = SOURCE) -> Document:
-    """A file of these chunks, which get their ids and hashes here."""
+    """Make a document of these chunks and set their ids and hashes."""
     seen: Counter[tuple[str, str]] = Counter()
     own = []
     for chunk in chunks:
@@ -54,7 +54,7 @@ def ids(*chunks: ChunkId) -> Ids:
 
 
 def vector(content_hash: str, dimension: int) -> Vector:
-    """A unit vector that depends on the hash alone, so that every store gets the same."""
+    """Make a unit vector from the hash alone, so that every store gets the same."""
     drawn = np.random.default_rng(int(content_hash[:12], 16)).normal(size=dimension)
     return np.asarray(drawn / np.linalg.norm(drawn), np.float32)
 

@@ -1,4 +1,4 @@
-"""A real server on loopback and plain clients for it; for tests of the HTTP face."""
+"""Dowse HTTP server on loopback and a plain client, for tests of the HTTP service."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from urllib.parse import urlencode
 import dowse
 from dowse.config import Config
 from dowse.serve.backend import Access
-from dowse.serve.http.options import Limits, ServerOptions
-from dowse.serve.http.server import Service, listen, server_for, until_stopped
+from dowse.serve.http.options import ServerLimits, ServerOptions
+from dowse.serve.http.server import ServerSetup, listen, server_for, until_stopped
 
 WAIT_S = 200.0  # what a loaded machine may take; nothing waits for it when all is well
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back."""
+    """HTTP response."""
 
     status: int
     headers: dict[str, str]
@@ -40,7 +40,7 @@ class Answer:
 
     @property
     def events(self) -> list[tuple[str, Any]]:
-        """Server-sent events, by name and data."""
+        """Server-sent events as (name, data)."""
         rows = [
             dict(line.split(": ", 1) for line in part.split("\n")) for part in self.body.decode().split("\n\n") if part
         ]
@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Client:
-    """Asks one server, each time over a new connection."""
+    """HTTP client of one server; opens a new connection for each request."""
 
     port: int
     host: str = "127.0.0.1"
@@ -73,7 +73,7 @@ class Client:
 
 
 def indexed(index: Path, root: Path, files: dict[str, str], embedder: str | None = "hash") -> Path:
-    """An index over files that are written first."""
+    """Write the files and index them."""
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
@@ -83,18 +83,20 @@ def indexed(index: Path, root: Path, files: dict[str, str], embedder: str | None
 
 
 @contextmanager
-def serving(
+def running_server(
     index: Path,
     *,
     access: Access | None = None,
-    limits: Limits | None = None,
+    limits: ServerLimits | None = None,
     config: Config | None = None,
     backend: Any = None,
     **options: Any,
 ) -> Iterator[Client]:
-    """In a thread of this process, stopped at the end as a signal would stop it."""
-    chosen = ServerOptions(port=0, access=access or Access(), limits=limits or Limits(), **({"mcp": False} | options))
-    server = server_for(Service(index, config or Config(embedder="hash"), chosen), backend)
+    """Run the server in a thread of this process; stop it as a signal does."""
+    chosen = ServerOptions(
+        port=0, access=access or Access(), limits=limits or ServerLimits(), **({"mcp": False} | options)
+    )
+    server = server_for(ServerSetup(index, config or Config(embedder="hash"), chosen), backend)
     with listen(chosen) as listening:
         thread = Thread(target=lambda: asyncio.run(until_stopped(server, listening, lambda: None)))
         thread.start()
@@ -110,8 +112,8 @@ def serving(
 
 
 @contextmanager
-def commanded(index: Path, *flags: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], Client]]:
-    """`dowse serve` in a process of its own."""
+def server_process(index: Path, *flags: str, **variables: str) -> Iterator[tuple[subprocess.Popen[str], Client]]:
+    """Run `dowse serve` in a separate process."""
     process = subprocess.Popen(
         [sys.executable, "-m", "dowse", "serve", "--index", str(index), "--port", "0", "--json", *flags],
         env=environment(DOWSE_EMBEDDER="hash", **variables),
@@ -132,7 +134,7 @@ def commanded(index: Path, *flags: str, **variables: str) -> Iterator[tuple[subp
 
 
 def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """`dowse ARGUMENTS`, to its end."""
+    """Run `dowse ARGUMENTS` to its end."""
     command: Sequence[str] = [sys.executable, "-m", "dowse", *arguments]
     return subprocess.run(
         command, env=environment(DOWSE_EMBEDDER="hash", **variables), capture_output=True, text=True, timeout=WAIT_S

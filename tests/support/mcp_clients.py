@@ -1,4 +1,4 @@
-"""Ways to an MCP server for tests: an index folder goes in, a connected official client comes out."""
+"""Connected MCP clients for tests: in memory, over stdio and over HTTP."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from dowse.config import Config
 from dowse.serve.backend import Access, Backend
 from dowse.serve.http.app import create_app
 from dowse.serve.http.options import ServerOptions
-from dowse.serve.mcp.server import Opened, server
+from dowse.serve.mcp.server import LazyBackend, server
 
 SOURCE = Path(dowse.__file__).parents[1]
 Work = Callable[[Client], Awaitable[Any]]
 
 
-def opened(folder: Path, access: Access | None = None) -> Opened:
-    return Opened(lambda: Backend.open(folder, Config(embedder="none"), access))
+def opened(folder: Path, access: Access | None = None) -> LazyBackend:
+    return LazyBackend(lambda: Backend.open(folder, Config(embedder="none"), access))
 
 
 def ask(folder: Path, work: Work, *, allow_write: bool = False, absolute_paths: bool = False) -> Any:
-    """In this process: the real server and the real client, joined in memory."""
+    """Connect the real server and the real client in memory, and run `work`."""
 
     async def run() -> Any:
         backend = opened(folder, Access(allow_write, absolute_paths))
@@ -46,7 +46,7 @@ def ask(folder: Path, work: Work, *, allow_write: bool = False, absolute_paths: 
 
 
 def call(folder: Path, name: str, /, **arguments: Any) -> Any:
-    """One tool call."""
+    """Call one tool."""
     return ask(folder, lambda client: client.call_tool(name, arguments))
 
 
@@ -58,7 +58,7 @@ def command(*arguments: str) -> tuple[list[str], dict[str, str]]:
 
 @asynccontextmanager
 async def over_stdio(folder: Path, *arguments: str, mode: str = "legacy") -> AsyncIterator[Client]:
-    """A process of its own, as an agent starts it."""
+    """Start the server in a separate process, as an agent does."""
     words, environment = command("--index", str(folder), *arguments)
     parameters = StdioServerParameters(command=words[0], args=words[1:], env=environment)
     async with Client(stdio_client(parameters), mode=mode) as client:
@@ -67,12 +67,12 @@ async def over_stdio(folder: Path, *arguments: str, mode: str = "legacy") -> Asy
 
 @contextmanager
 def over_http(folder: Path, *, allow_write: bool = False, token: str | None = None) -> Iterator[str]:
-    """The address of `/mcp` on the whole HTTP server, on loopback."""
+    """Serve HTTP on loopback and yield the address of `/mcp`."""
     access = Access(allow_write)
     options = ServerOptions(access=access, token=token)
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        listening.listen()  # who comes before uvicorn is up waits in line
+        listening.listen()  # connections made before uvicorn is up wait in the queue
         app = create_app(Backend.open(folder, Config(embedder="none"), access), options)
         running = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on"))
         thread = Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True)

@@ -1,4 +1,4 @@
-"""A writer of small PDFs: pages of placed words go in, the bytes of a file that any viewer opens come out."""
+"""Writer of small PDF files from words with positions."""
 
 from __future__ import annotations
 

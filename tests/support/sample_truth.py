@@ -1,4 +1,4 @@
-"""What is true of the sample company, written down by hand: who calls whom, where symbols start, what is secret."""
+"""Facts about the sample project, written by hand: calls between services, lines of symbols, secrets."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ SERVICES = ("booking-api", "quote-engine", "route-planner", "tracking-hub")
 """The four services whose code is in the sample."""
 
 STORES = ("bookings-db", "tariff-db", "routes-db", "tracking-db", "rate-cache", "parcel-bus")
-"""Databases, cache and broker that run beside them."""
+"""Databases, cache and broker of the services."""
 
 EXTERNALS = ("api.cartograph.example", "fuel.indexhub.example", "sms.pigeonhole.example")
-"""Other companies' systems, by host name."""
+"""Systems of other organisations, by host name."""
 
 SERVICE_EDGES: tuple[tuple[str, str, str], ...] = (
     ("booking-api", "api.cartograph.example", "http"),
@@ -31,7 +31,7 @@ SERVICE_EDGES: tuple[tuple[str, str, str], ...] = (
     ("tracking-hub", "tracking-db", "db"),
 )
 """Every call edge (source, target, type), sorted. Consumers and producers both connect to the broker. The ingress,
-image registries, dashboards and links in prose are no edges: a graph that has them is wrong."""
+image registries, dashboards and links in prose are not edges."""
 
 EDGE_SETTINGS: tuple[tuple[str, str, str], ...] = (
     ("booking-api", "CARTOGRAPH_URL", "api.cartograph.example"),
@@ -52,13 +52,13 @@ EDGE_SETTINGS: tuple[tuple[str, str, str], ...] = (
     ("tracking-hub", "PIGEONHOLE_URL", "sms.pigeonhole.example"),
     ("tracking-hub", "TRACKING_DB_URL", "tracking-db"),
 )
-"""The evidence: (service, environment variable, target). Each is set in a manifest or the chart, and in Compose."""
+"""Evidence of the calls: (service, environment variable, target), set in a manifest or the chart, and in Compose."""
 
 QUEUE_FLOWS: tuple[tuple[str, str, str], ...] = (
     ("booking-api", "shipment.booked", "route-planner"),
     ("route-planner", "route.planned", "tracking-hub"),
 )
-"""Events that go from one service through the broker to another: (producer, routing key, consumer)."""
+"""Events through the broker: (producer, routing key, consumer)."""
 
 SECRETS: tuple[tuple[str, str], ...] = (
     ("ci/pipeline.yml", "wf_ci_EXAMPLE_0a1b2c3d4e5f60718293EXAMPLE"),
@@ -67,7 +67,7 @@ SECRETS: tuple[tuple[str, str], ...] = (
     ("env.example", "ctg_test_EXAMPLE_51f0c9d2a47b4e6c8d13EXAMPLE"),
     ("env.example", "pgn_test_EXAMPLE_b7e2044f9a6d4c10EXAMPLE"),
 )
-"""Made-up secrets that open nothing, as (path, text): what must be masked before anything is stored."""
+"""Invented secrets as (path, text), which must be masked before anything is stored."""
 
 _TRACKING = "services/tracking-hub/src/main/java/example/wrenfold/tracking/"
 

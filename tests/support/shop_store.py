@@ -1,9 +1,9 @@
-"""A small company for query tests: chunks of every kind, parents, edges, services and vectors, in a real store."""
+"""Store of a small shop for query tests: chunks of every kind, parents, edges, services and vectors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 
@@ -15,6 +15,7 @@ from dowse.store.memory import MemoryStore
 from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, Document, Edge, Role, Service, ServiceEdge
 from factories import PLAIN, of_chunks
+from values import replace
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 DIMENSION = 64
@@ -22,7 +23,7 @@ DIMENSION = 64
 
 @dataclass(frozen=True)
 class TrigramEmbedder:
-    """Hashed letter trigrams: no meaning, but able to rank."""
+    """Embedder by hashed letter trigrams: enough to rank, no model needed."""
 
     model: str = "trigrams"
     dimension: int = DIMENSION
@@ -38,7 +39,7 @@ class TrigramEmbedder:
 
 @dataclass(frozen=True)
 class OverlapReranker:
-    """The share of the question's terms that a text holds: it ranks, and needs no weights."""
+    """Reranker by the share of query terms in a text; needs no model."""
 
     tokenizer: Tokenizer = field(default_factory=Tokenizer, compare=False, repr=False)
     model: str = "overlap"
@@ -130,7 +131,7 @@ CALLS = (
 
 
 def documents() -> list[Document]:
-    """One for each kind. RetryCharge calls ChargeCard, the runbook on retries documents RetryCharge."""
+    """Make one document of each kind. RetryCharge calls ChargeCard; the runbook on retries documents RetryCharge."""
     guide = of_chunks("guide.md", _guide())
     shop = of_chunks("shop.go", CODE)
     by_symbol = {chunk.symbol_name: chunk.id for chunk in shop.chunks}
@@ -145,7 +146,7 @@ def documents() -> list[Document]:
     ]
 
 
-def company_store() -> MemoryStore:
+def shop_store() -> MemoryStore:
     store = MemoryStore()
     store.put(documents())
     store.put_services(SERVICES, CALLS)

@@ -1,4 +1,4 @@
-"""A small real store to ask: texts go in, a way of preparing queries over them comes out."""
+"""Small in-memory store of a few texts, for tests that run queries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dowse.models.embed_hash import HashEmbedder
 from dowse.ports import Embedder
-from dowse.query.pipeline import Prepared, prepared
+from dowse.query.pipeline import PreparedQuery, prepared
 from dowse.store.memory import MemoryReader, MemoryStore
 from dowse.tokenizer import Tokenizer
 from dowse.types import Document, QueryRequest
@@ -26,8 +26,8 @@ TEXTS = (
 
 
 @dataclass(frozen=True, eq=False)
-class Desk:
-    """Where questions are asked."""
+class SmallStore:
+    """Store with the embedder and tokenizer that queries need."""
 
     store: MemoryStore
     embedder: Embedder | None
@@ -37,16 +37,16 @@ class Desk:
     def reader(self) -> MemoryReader:
         return self.store.reader()
 
-    def prepare(self, request: QueryRequest) -> Prepared:
+    def prepare(self, request: QueryRequest) -> PreparedQuery:
         return prepared(request, self.reader, self.embedder, self.tokenizer)
 
 
 def texts(*given: str) -> list[Document]:
-    """A document for each text."""
+    """Make one document for each text."""
     return [document(f"{number}.md", text) for number, text in enumerate(given or TEXTS)]
 
 
-def desk(documents: Sequence[Document] = (), *, vectors: bool = True) -> Desk:
+def small_store(documents: Sequence[Document] = (), *, vectors: bool = True) -> SmallStore:
     store, embedder = MemoryStore(), HashEmbedder()
     store.put(list(documents) or texts())
     store.publish()
@@ -56,4 +56,4 @@ def desk(documents: Sequence[Document] = (), *, vectors: bool = True) -> Desk:
         store.put_vectors(
             [each.content_hash for each in pending], embedder.embed([each.text for each in pending], role="chunk")
         )
-    return Desk(store, embedder if vectors else None, Tokenizer())
+    return SmallStore(store, embedder if vectors else None, Tokenizer())

@@ -1,4 +1,7 @@
-"""For those who build on Dowse: any Retriever goes in; what another framework calls a retriever or tool comes out."""
+"""Adapters: a Retriever enters, a retriever or tool of another framework leaves.
+
+Imports the public API and the framework of each adapter, on first use.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -28,7 +31,7 @@ def __getattr__(name: str) -> Any:
     except ModuleNotFoundError as err:
         if (err.name or "").startswith("dowse"):
             raise
-        raise MissingExtraError(f"{name} needs {err.name}; run: pip install 'dowse[{extra}]'") from err
+        raise MissingExtraError(f"{name} needs {err.name}; run: pip install 'dowse-search[{extra}]'") from err
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""LangChain: any Retriever goes in, a `BaseRetriever` whose documents carry citations and scores comes out."""
+"""Retriever for LangChain; its documents have citations and scores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from dowse.adapters.metadata import metadata
 
 
 class LangChainRetriever(BaseRetriever):
-    """Give it an open Engine, or anything else with `retrieve(query, top_k)`; who opened it closes it."""
+    """`BaseRetriever` over an open Engine or any object with `retrieve(query, top_k)`.
+
+    The caller closes it.
+    """
 
     retriever: Any  # ports.Retriever: a Protocol, which pydantic cannot check
     top_k: int | None = None

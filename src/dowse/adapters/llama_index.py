@@ -1,4 +1,4 @@
-"""LlamaIndex: any Retriever goes in, a `BaseRetriever` whose nodes carry citations and scores comes out."""
+"""Retriever for LlamaIndex; its nodes have citations and scores."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 from dowse.adapters.metadata import metadata
 from dowse.ports import Retriever
 
-SHOWN = ("citation", "title")  # what a language model reads beside the text; the rest is for programs
+SHOWN = ("citation", "title")  # metadata that a language model reads; the rest is for programs
 
 
 class LlamaIndexRetriever(BaseRetriever):
-    """Give it an open Engine, or anything else with `retrieve(query, top_k)`; who opened it closes it."""
+    """`BaseRetriever` over an open Engine or any object with `retrieve(query, top_k)`.
+
+    The caller closes it.
+    """
 
     def __init__(self, retriever: Retriever, top_k: int | None = None) -> None:
         super().__init__()
@@ -22,11 +25,11 @@ class LlamaIndexRetriever(BaseRetriever):
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         nodes = []
         for hit in self._retriever.retrieve(query_bundle.query_str, self._top_k):
-            beside = metadata(hit)
-            hidden = [name for name in beside if name not in SHOWN]
+            fields = metadata(hit)
+            hidden = [name for name in fields if name not in SHOWN]
             node = TextNode(
-                id_=hit.id, text=hit.text, metadata=beside,
-                excluded_llm_metadata_keys=hidden, excluded_embed_metadata_keys=list(beside),
+                id_=hit.id, text=hit.text, metadata=fields,
+                excluded_llm_metadata_keys=hidden, excluded_embed_metadata_keys=list(fields),
             )  # fmt: skip
             nodes.append(NodeWithScore(node=node, score=hit.final_score))
         return nodes

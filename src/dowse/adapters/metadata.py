@@ -1,4 +1,4 @@
-"""A hit goes in; what other frameworks keep beside its text comes out: flat, by name, plain values, nothing empty."""
+"""Metadata of a hit for other frameworks: flat, plain values, nothing empty."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _FIELDS = (
     "language", "repo_name", "service_name", "symbol_name", "symbol_kind", "section_path", "channel", "author",
     "confidence", "stale",
 )  # fmt: skip
-META = "meta."  # before the user's own keys, as in filters: a key of theirs never hides one of ours
+META = "meta."  # prefix of the user's keys, as in filters, so that they never hide a field
 
 
 def metadata(hit: ScoredChunk) -> dict[str, Plain]:
-    """`citation` is where it is, `score` is `final_score` in [0,1]; other names are those of the JSON results."""
+    """Return `citation`, `score` (`final_score`) and other fields by the names of the JSON results."""
     found: dict[str, Plain | None] = {name: getattr(hit, name) for name in _FIELDS}
     found |= {"chunk_id": hit.id, "citation": cited(hit), "title": titled(hit), "score": hit.final_score}
     found["timestamp"] = None if hit.timestamp is None else hit.timestamp.isoformat()

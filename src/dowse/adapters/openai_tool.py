@@ -1,6 +1,6 @@
-"""OpenAI tool calling: any Retriever goes in; a schema to offer, and an answer to each call a model makes, come out.
+"""Tool for OpenAI-compatible APIs: a schema for the model, and results of its calls.
 
-No SDK is imported: schemas are plain JSON, and arguments and answers are text, as in every compatible API.
+No SDK is needed: schemas are plain JSON, and arguments and results are text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SCORE_DIGITS = 3
 
 @dataclass(frozen=True)
 class KnowledgeTool:
-    """`schema` is what a model is offered, `call` is what runs when it calls."""
+    """Search tool: `schema` is sent to the model, `call` answers its calls."""
 
     retriever: Retriever
     name: str = "search_knowledge"
@@ -35,17 +35,18 @@ class KnowledgeTool:
 
     @property
     def schema(self) -> dict[str, Any]:
-        """For `tools=[…]` of the chat completions API."""
+        """Schema for `tools=[…]` of the chat completions API."""
         return {"type": "function", "function": self._function}
 
     @property
     def responses_schema(self) -> dict[str, Any]:
-        """For `tools=[…]` of the responses API."""
+        """Schema for `tools=[…]` of the responses API."""
         return {"type": "function", **self._function}
 
     def call(self, arguments_json: str) -> str:
-        """What goes back to the model, as JSON. What the model can mend (its arguments) or has to know (no index, no
-        model) is an `error` in it; a bug is raised.
+        """Return the results for the model as JSON.
+
+        Invalid arguments and missing indexes or models are an `error` in it; a bug is raised.
         """
         try:
             query, top_k = self._arguments(arguments_json)
@@ -56,7 +57,7 @@ class KnowledgeTool:
 
     @property
     def _function(self) -> dict[str, Any]:
-        # Strict mode wants every property required and the object closed; null stands for "as you like".
+        # Strict mode requires all properties and a closed object; null means the default.
         parameters = {
             "type": "object",
             "properties": {
@@ -72,7 +73,7 @@ class KnowledgeTool:
         try:
             given = json.loads(arguments_json)
         except ValueError as err:
-            raise BadRequestError(f"the arguments of {self.name} are no JSON: {err}") from err
+            raise BadRequestError(f"the arguments of {self.name} are not JSON: {err}") from err
         query = given.get("query") if isinstance(given, dict) else None
         if not isinstance(query, str) or not query.strip():
             raise BadRequestError(f'{self.name} needs a query, such as {{"query": "where do we retry", "top_k": null}}')
@@ -82,7 +83,7 @@ class KnowledgeTool:
         return query, top_k
 
     def _answer(self, hits: Any) -> dict[str, Any]:
-        """As many passages as fit, at least one; the rest is counted, so that the model knows there is more."""
+        """Return as many passages as fit, at least one, and the number of the others."""
         passages: list[dict[str, Any]] = []
         left = self.budget_tokens - _FRAME_TOKENS
         for hit in hits:

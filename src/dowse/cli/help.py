@@ -1,57 +1,62 @@
-"""The first page of help: the table of commands and the shared flags go in, plain lines come out.
+"""First page of help: the table of commands and the shared flags as plain lines.
 
-Not made by click: importing that takes most of the time of `dowse --help`.
+Made without click, whose import takes most of the time of `dowse --help`.
 """
 
 from __future__ import annotations
 
-# name, module and attribute in `dowse.cli`, what it does
+from collections.abc import Sequence
+
+# name, module and attribute in `dowse.cli`, summary
 COMMANDS = (
-    ("index", "manage.index:index", "Read files and folders into the index."),
+    ("index", "manage.index:index", "Index files and folders, or update the index."),
+    ("add", "manage.documents:add", "Add documents without files, as lines of JSON."),
     ("search", "find.search:search", "Search the index; `dowse QUERY` does the same."),
-    ("explain", "find.explain:explain", "Say why a chunk, a line or a document is not among the hits."),
-    ("services", "find.services:services", "Say which services there are and who uses whom."),
-    ("show", "find.show:show", "Print a chunk, a file or some of its lines."),
-    ("symbols", "find.lookup:symbols", "Find where a name is defined."),
-    ("outline", "find.lookup:outline", "Show what stands in a file or folder."),
-    ("related", "find.lookup:related", "Show what a place or symbol is tied to, and how."),
-    ("status", "manage.status:status", "Say what the index holds and what is stale."),
+    ("explain", "find.explain:explain", "Explain the rank of a file, line or chunk, or why it is missing."),
+    ("services", "find.services:services", "List services and the calls between them."),
+    ("show", "find.lookup:show", "Print a chunk, a file or a range of lines."),
+    ("symbols", "find.lookup:symbols", "Find the definition of a symbol."),
+    ("outline", "find.lookup:outline", "List the symbols or headings of a file or folder."),
+    ("related", "find.lookup:related", "Show callers, callees, docs and threads linked to a symbol, file or line."),
+    ("status", "manage.status:status", "Show the contents of the index and its stale files."),
     ("doctor", "manage.status:doctor", "Check the installation and the index."),
-    ("serve", "manage.serve:serve", "Answer over HTTP, with a page for people."),
-    ("models", "manage.models:models", "List, fetch and locate embedding models."),
-    ("demo", "manage.demo:demo", "Index a small sample company and search it."),
+    ("serve", "manage.serve:serve", "Serve the HTTP API and the web page."),
+    ("models", "manage.models:models", "List, download and locate embedding models."),
+    ("demo", "manage.demo:demo", "Index the bundled sample project and search it."),
     ("config", "manage.config:config", "Show and change settings."),
+    ("trust", "manage.trust:trust", "Let a folder's index and dowse.toml name servers and other folders."),
     ("completion", "manage.config:completion", "Print the completion script of a shell."),
-    ("mcp", "manage.mcp:mcp", "Serve the index to agents over stdio, as an MCP server."),
-    ("link", "manage.link:link", "Tie chunks to what they speak of."),
+    ("mcp", "manage.serve:mcp", "Serve the index to agents over stdio, as an MCP server."),
+    ("link", "manage.index:link", "Rebuild the links between code, docs and conversations."),
     ("remove", "manage.index:remove", "Remove documents from the index."),
-    ("rebuild", "manage.index:rebuild", "Make the derived parts of the index anew."),
-    ("reembed", "manage.index:reembed", "Make all vectors anew with another model."),
-    ("eval", "evaluate.eval:evaluate", "Measure how good the answers are."),
-    ("judge", "evaluate.judge:judge", "Say which hits are right, for `dowse eval --judged`."),
-    ("tune", "evaluate.tune:tune", "Find out whether other settings would answer better."),
+    ("rebuild", "manage.index:rebuild", "Rebuild search structures from the stored documents."),
+    ("reembed", "manage.index:reembed", "Recompute all vectors with another model."),
+    ("eval", "evaluate.eval:evaluate", "Measure the quality of the results."),
+    ("judge", "evaluate.judge:judge", "Grade results, for `dowse eval --judged`."),
+    ("tune", "evaluate.tune:tune", "Search for settings with better results."),
 )
-# The shared flags of `options`, in its order.
+# The shared flags of `cli.options`, in the order of click's own help.
 FLAGS = (
-    ("--version", "Print it."),
-    ("--index DIR", "The index folder; else DOWSE_INDEX or the nearest .dowse/."),
     ("--json", "Print JSON on stdout."),
-    ("-q, --quiet", "No notes and no progress."),
-    ("-v, --verbose", "Timings and other details on stderr."),
-    ("--no-color", "No colours; NO_COLOR does the same."),
+    ("-q, --quiet", "Hide notes and progress."),
+    ("-v, --verbose", "Print timings and other details on stderr."),
+    ("--no-color", "Print without colours, as with NO_COLOR."),
+    ("--index DIR", "Use this index folder [default: DOWSE_INDEX, or the nearest .dowse/]."),
+    ("--version", "Print the version and exit."),
     ("-h, --help", "Show this message and exit."),
 )
+_COLUMNS = 80
 _TOP = """\
 Usage: dowse [OPTIONS] COMMAND [ARGS]...
 
-  One search over everything an engineering team has written.
+  Search everything an engineering team has written: code, docs, conversations.
 
-  dowse index .                              read this folder
+  dowse index .                              index this folder
   dowse "where do we retry payments"         search it
-  dowse search --lang go --explain Backoff   only Go, and why each hit is there
+  dowse search --lang go --explain Backoff   search Go code, show the scoring
 
-  Exit codes: 0 hits, 1 none, 2 usage, 3 no usable index, 4 done in part,
-  5 a model could not be had."""
+  Exit codes: 0 results, 1 no results, 2 usage error, 3 no usable index,
+  4 partly done, 5 model unavailable."""
 
 
 def page() -> str:
@@ -59,6 +64,11 @@ def page() -> str:
     return "\n".join([_TOP, "", "Options:", *_rows(FLAGS), "", "Commands:", *_rows(commands)])
 
 
-def _rows(rows: tuple[tuple[str, str], ...] | list[tuple[str, str]]) -> list[str]:
+def _rows(rows: Sequence[tuple[str, str]]) -> list[str]:
     width = max(len(name) for name, _ in rows)
-    return [f"  {name:{width}}  {text}" for name, text in rows]
+    lines = []
+    for name, text in rows:
+        cut = text.rfind(" ", 0, _COLUMNS - width - 3) if len(text) > _COLUMNS - width - 4 else len(text)
+        lines.append(f"  {name:{width}}  {text[:cut]}")
+        lines += [f"  {'':{width}} {text[cut:]}"] if text[cut:] else []
+    return lines

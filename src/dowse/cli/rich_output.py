@@ -1,33 +1,24 @@
-"""Results enter; coloured, linked and grouped text leaves for a terminal, with rich."""
+"""Terminal output with rich: results enter, coloured, linked and grouped text leaves; progress bars."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import msgspec
+from rich import progress as bars
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 from dowse.serve.plain_text import (
     SCORE_DIGITS,
-    Line,
+    ChunkLocation,
+    ChunkLocator,
+    MarkedLine,
     Marker,
-    Place,
-    Places,
     clean_line,
     explain_lines,
     forced,
@@ -40,20 +31,19 @@ if TYPE_CHECKING:
     from dowse.types import QueryResult, ScoredChunk
 
 NOTE_COLUMNS = 30  # chosen: leaves room for the bar on a terminal of 80
-PHASES = (("read", "reading files"), ("link", "linking"), ("embed", "making vectors"), ("pull", "fetching the model"))
+PHASES = {"read": "Reading files", "link": "Linking", "embed": "Embedding", "pull": "Downloading the model"}
 
 
-@dataclass(frozen=True)
-class Look:
-    """How hits are shown."""
+class ResultStyle(msgspec.Struct, frozen=True):
+    """Options for printing results."""
 
-    places: Places
+    places: ChunkLocator
     context_lines: int = 1
     explain: bool = False
 
 
 def console(env: Mapping[str, str], *, refused: bool) -> Console:
-    """A console on stdout that colours by our rules and wraps nothing."""
+    """Open a console on stdout that colours by our rules and does not wrap."""
     terminal = sys.stdout.isatty()
     colour = wants_colour(env, refused=refused, terminal=terminal)
     return Console(
@@ -66,10 +56,11 @@ def console(env: Mapping[str, str], *, refused: bool) -> Console:
     )
 
 
-def print_result(out: Console, result: QueryResult, look: Look) -> None:
-    """Hits grouped by file, files in the order of their best hit; the number before a hit is its rank."""
+def print_result(out: Console, result: QueryResult, style: ResultStyle) -> None:
+    """Print results grouped by file, files in the order of their best result, each with its rank."""
     marker = Marker(result.query, Tokenizer())
-    ranked = [(rank, chunk, look.places.of(chunk)) for rank, chunk in enumerate(result.chunks, start=1)]
+    shown = [each.chunks for each in result.groups] or [(chunk,) for chunk in result.chunks]
+    ranked = [(rank, chunk, style.places.of(chunk)) for rank, chunks in enumerate(shown, start=1) for chunk in chunks]
     best: dict[str, int] = {}
     for rank, _, place in ranked:
         best.setdefault(place.path, rank)
@@ -80,12 +71,14 @@ def print_result(out: Console, result: QueryResult, look: Look) -> None:
             out.print()
         out.print(_heading(rows[0][2]))
         for rank, chunk, place in rows:
-            _print_hit(out, rank, chunk, place, marker, look)
+            _print_hit(out, rank, chunk, place, marker, style)
     if not result.chunks:
-        out.print("nothing found", style="dim")
+        out.print("no results", style="dim")
 
 
-def _print_hit(out: Console, rank: int, chunk: ScoredChunk, place: Place, marker: Marker, look: Look) -> None:
+def _print_hit(
+    out: Console, rank: int, chunk: ScoredChunk, place: ChunkLocation, marker: Marker, style: ResultStyle
+) -> None:
     page = f"page {chunk.page}" if chunk.page else ""
     lines = f"{chunk.start_line}-{chunk.end_line}" if chunk.start_line else page
     about = chunk.qualified_name or chunk.symbol_name or chunk.section_path or chunk.document_title
@@ -94,21 +87,21 @@ def _print_hit(out: Console, rank: int, chunk: ScoredChunk, place: Place, marker
     head.append(f"{lines}  {clean_line(about)}".rstrip())
     head.append(f"  {chunk.corpus_type}  {chunk.id}", "dim")
     if chunk.stale:
-        head.append("  changed since it was indexed", "yellow")
+        head.append("  changed since indexing", "yellow")
     out.print(head)
-    for line in marker.snippet(chunk, look.context_lines):
+    for line in marker.snippet(chunk, style.context_lines):
         out.print(_marked(line))
-    if look.explain:
+    if style.explain:
         for row in explain_lines(chunk):
             out.print(Text(f"      {row}", "dim"))
 
 
-def _heading(place: Place) -> Text:
+def _heading(place: ChunkLocation) -> Text:
     link = f" link {place.file.as_uri()}" if place.file else ""
     return Text(place.name, f"bold magenta{link}")
 
 
-def _marked(line: Line) -> Text:
+def _marked(line: MarkedLine) -> Text:
     number = "" if line.number is None else str(line.number)
     body = Text(line.text)
     for start, stop in line.marks:
@@ -116,38 +109,37 @@ def _marked(line: Line) -> Text:
     return Text().append(f"{number:>6}  ", "green").append_text(body)
 
 
-class _Rate(ProgressColumn):
-    """How many a second, once that is known."""
+class _Rate(bars.ProgressColumn):
+    """Column with the items a second, once known."""
 
-    def render(self, task: Task) -> Text:
+    def render(self, task: bars.Task) -> Text:
         return Text(f"{task.speed:,.0f}/s" if task.speed else "", "cyan")
 
 
 @contextmanager
 def progress(*, wanted: bool) -> Iterator[Callable[[ports.Progress], None] | None]:
-    """Bars on stderr, one a phase; None when nobody would see them."""
+    """Show a bar for each phase on stderr; yield None when stderr is not a terminal."""
     if not wanted or not sys.stderr.isatty():
         yield None
         return
-    bars = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
+    shown = bars.Progress(
+        bars.TextColumn("{task.description}"),
+        bars.BarColumn(),
+        bars.MofNCompleteColumn(),
         _Rate(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}", style="dim"),
+        bars.TimeRemainingColumn(),
+        bars.TextColumn("{task.fields[note]}", style="dim"),
         console=Console(file=sys.stderr),
         transient=True,
     )
-    tasks: dict[str, TaskID] = {}
+    tasks: dict[str, bars.TaskID] = {}
 
     def report(step: ports.Progress) -> None:
         if step.phase not in tasks:
-            name = dict(PHASES).get(step.phase, step.phase)
-            tasks[step.phase] = bars.add_task(name, total=step.total, note="")
-        bars.update(
+            tasks[step.phase] = shown.add_task(PHASES.get(step.phase, step.phase), total=step.total, note="")
+        shown.update(
             tasks[step.phase], completed=step.done, total=step.total, note=clean_line(step.note)[-NOTE_COLUMNS:]
         )
 
-    with bars:
+    with shown:
         yield report

@@ -1,32 +1,29 @@
-"""The flags that every command has enter; a Session leaves, which opens the index and prints as asked."""
+"""CommandSession of one command: shared flags and settings enter; an open index, output and notes leave."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from dowse.cli.options import OPTIONS, SHARED
+from dowse.cli.options import NOTES, SHARED_OPTIONS, GroupedCommand
 from dowse.config import Config, find_index, new_index
 from dowse.errors import NoIndexError
 
 if TYPE_CHECKING:
     from dowse.engine import Engine
 
-REMOTE = ("http://", "https://")
-
 Command = Callable[..., int | None]
 
 
-@dataclass(frozen=True)
-class Session:
-    """One run of the command line. Data goes to stdout; notes, progress and errors go to stderr."""
+class CommandSession(msgspec.Struct, frozen=True):
+    """One run of a command. Data goes to stdout; notes, progress and errors go to stderr."""
 
     config: Config
     cwd: Path
@@ -37,13 +34,21 @@ class Session:
     no_colour: bool = False
 
     def emit(self, text: str) -> None:
-        click.echo(text, color=True)  # what is printed has no escapes but those we put there
+        click.echo(text, color=True)  # all indexed text is cleaned before, so that only our own escapes are left
 
     def emit_json(self, value: object) -> None:
         from dowse.serve.wire import result as wire
 
         data = wire.encode(value)
         click.echo(wire.indented(data) if sys.stdout.isatty() else data)
+
+    def answer(self, row: object, *lines: str) -> None:
+        """Print an object if JSON was asked for, else these lines."""
+        if self.as_json:
+            self.emit_json(row)
+        else:
+            for line in lines:
+                self.emit(line)
 
     def note(self, text: str) -> None:
         if not self.quiet:
@@ -53,24 +58,24 @@ class Session:
         if self.verbose:
             click.echo(text, err=True, color=True)
 
-    def with_config(self, **flags: str | None) -> Session:
-        """The same session with settings given as flags; None leaves a setting as it is."""
+    def with_config(self, **flags: str | None) -> CommandSession:
+        """Return the session with settings given as flags; None leaves a setting as it is."""
         given = {name: text for name, text in flags.items() if text is not None}
         if self.config.origin("index") == "flag":
             given["index"] = str(self.config.index)
-        return replace(self, config=Config.load(self.cwd, self.env, given)) if given else self
+        return msgspec.structs.replace(self, config=Config.load(self.cwd, self.env, given)) if given else self
 
     def existing_index(self) -> Path:
-        """Where the index is, or an error with the command that makes one."""
+        """Return the folder of the index, or raise an error with the command that makes one."""
         place = self.config.index or find_index(self.cwd)
         if place is None:
             raise NoIndexError(f"no index in {self.cwd} or above it; make one with: dowse index .")
         return place
 
-    def open_reader(self, *, mend: bool = True) -> Engine:
-        """To ask. What a crashed writer left is mended on the way, unless the folder cannot be written to."""
+    def open_reader(self, *, repair: bool = True) -> Engine:
+        """Open the index for queries, and repair the leftovers of a crashed writer if the folder is writable."""
         place = self.existing_index()
-        return self._open(place, read_only=not mend or not os.access(place, os.W_OK), create=False)
+        return self._open(place, read_only=not repair or not os.access(place, os.W_OK), create=False)
 
     def open_writer(self, *, create: bool) -> Engine:
         if create:
@@ -85,8 +90,10 @@ class Session:
 
     @property
     def remote_model(self) -> bool:
-        """Whether vectors come from a server, so that their absence is a remote failure."""
-        return self.config.embedder.startswith(REMOTE)
+        """Whether a server makes the vectors, so that missing ones are a remote failure."""
+        from dowse.trust import parse_server
+
+        return parse_server(self.config.embedder) is not None
 
     @property
     def pretty(self) -> bool:
@@ -96,39 +103,43 @@ class Session:
         return sys.stdout.isatty() or forced(self.env)
 
 
-def shared_options(command: Command) -> Command:
-    """Give a click command the shared flags; the function is called with a Session first."""
+class SessionCommand(GroupedCommand):
+    """A command with the shared flags, whose function receives a CommandSession first."""
 
+    def __init__(self, name: str, callback: Command, params: Sequence[click.Parameter] = (), **settings: Any) -> None:
+        super().__init__(name, callback=_with_session(callback), params=[*params, *SHARED_OPTIONS], **settings)
+
+
+class SessionGroup(SessionCommand, click.Group):
+    """A group of commands with the shared flags."""
+
+    command_class = SessionCommand
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+
+def _with_session(command: Command) -> Command:
     @wraps(command)
     def run(**params: Any) -> int | None:
-        own = {name: params.pop(name) for name in SHARED}
-        return command(_session(_inherited(own)), **params)
+        session = _session({str(each.name): params.pop(str(each.name)) for each in SHARED_OPTIONS})
+        for note in click.get_current_context().meta.pop(NOTES, ()):
+            session.note(f"dowse: {note}")
+        return command(session, **params)
 
-    decorated: Command = run
-    for option in reversed(OPTIONS):
-        decorated = option(decorated)
-    return decorated
+    return run
 
 
-def _inherited(own: Mapping[str, Any]) -> dict[str, Any]:
-    """A shared flag may stand before the command's name as well as behind it."""
-    flags = dict(own)
+def _session(flags: dict[str, Any]) -> CommandSession:
     ctx = click.get_current_context().parent
-    while ctx is not None:
+    while ctx is not None:  # a shared flag may also precede the command's name
         flags = {name: value or ctx.params.get(name) for name, value in flags.items()}
         ctx = ctx.parent
-    return flags
-
-
-def _session(flags: Mapping[str, Any]) -> Session:
+    index = flags.pop("index")
     cwd, env = Path.cwd(), os.environ
-    config = Config.load(cwd, env, {"index": flags["index"]} if flags["index"] else None)
-    return Session(
-        config,
-        cwd,
-        env,
-        as_json=bool(flags["as_json"]),
-        quiet=bool(flags["quiet"]),
-        verbose=bool(flags["verbose"]),
-        no_colour=bool(flags["no_colour"]),
-    )
+    config = Config.load(cwd, env, {"index": index} if index else None)
+    session = CommandSession(config, cwd, env, **{name: bool(value) for name, value in flags.items()})
+    for text in config.notes:
+        session.note(text)
+    return session

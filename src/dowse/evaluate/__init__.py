@@ -1,1 +1,4 @@
-"""Is it any good? A collection with judgments goes in; figures, comparisons and advice come out."""
+"""Evaluation: a collection with judgments enters; metrics, comparisons and tuned settings leave.
+
+Judges the engine from outside, through its public calls. Imports the engine and below.
+"""

@@ -1,15 +1,16 @@
-"""Collections go in; what each part of the search adds comes out, with its interval and its cost."""
+"""Ablation: the effect of each part of the search, with its interval and CPU time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
-from dowse.evaluate.bootstrap import Interval, difference, interval
-from dowse.evaluate.metrics import MAIN
-from dowse.evaluate.run import Asker, Run, Setting, mean_metrics
+import msgspec
+
+from dowse.evaluate.metrics import MAIN, Interval, difference, interval
+from dowse.evaluate.run import EvalRun, QueryRunner, SearchSetting, mean_metrics
 from dowse.ports import Reporter
 from dowse.types import LEGS, Leg
 
@@ -17,7 +18,7 @@ LABELS: dict[Leg, str] = {"dense": "dense", "bm25_code": "code", "bm25_nlp": "pr
 EQUAL: tuple[tuple[Leg, float], ...] = tuple((leg, 1.0) for leg in LEGS)
 Change = tuple[tuple[str, Any], ...]
 STAGES: tuple[tuple[str, Change, Change], ...] = (
-    ("without company", (), (("crowd", 0.0), ("pull", 0.0))),
+    ("without neighbour smoothing", (), (("hubness", 0.0), ("smoothing", 0.0))),
     ("without corpus boost", (("boost", False),), ()),
     ("without freshness", (("freshness_weight", 0.0),), ()),
     ("without exact names", (), (("exact", False),)),
@@ -26,17 +27,16 @@ STAGES: tuple[tuple[str, Change, Change], ...] = (
     ("with heuristic reranking", (("rerank", "heuristic"),), ()),
     ("with MMR", (("mmr", True),), ()),
 )
-"""Stages after fusion, turned the other way: what changes in the request, and in the profile. One that is off or not
-configured anyway changes nothing."""
+"""Stages after fusion: changes in the request and in the profile that switch them. A stage that is off or not
+configured changes nothing."""
 
 
-@dataclass(frozen=True, eq=False)
-class Row:
-    """One way of asking, over all collections, beside the one it is compared with."""
+class AblationRow(msgspec.Struct, frozen=True, eq=False):
+    """Result of one setting over all collections, compared with the first setting."""
 
-    setting: Setting
-    runs: tuple[Run, ...]  # in the order of the collections
-    against: Interval | None  # this minus the compared; None for the compared itself
+    setting: SearchSetting
+    runs: tuple[EvalRun, ...]  # in the order of the collections
+    against: Interval | None  # this minus the first; None for the first itself
 
     @property
     def mean(self) -> float:
@@ -51,13 +51,13 @@ class Row:
         return sum(run.cpu_ms_per_query for run in self.runs) / len(self.runs)
 
 
-def legs_alone(base: Setting) -> list[Setting]:
+def legs_alone(base: SearchSetting) -> list[SearchSetting]:
     plain = replace(base.request, alpha=None, weights=None)
-    return [Setting(LABELS[leg], replace(plain, legs=(leg,)), base.knobs) for leg in LEGS]
+    return [SearchSetting(LABELS[leg], replace(plain, legs=(leg,)), base.knobs) for leg in LEGS]
 
 
-def settings(base: Setting) -> list[Setting]:
-    """The compared way first, then what is left of it when parts are taken away, then other fusions."""
+def settings(base: SearchSetting) -> list[SearchSetting]:
+    """List the base setting, then legs alone and in pairs, other fusions, and stages switched."""
     plain = replace(base.request, alpha=None, weights=None)
     pairs = [(" + ".join(LABELS[leg] for leg in pair), replace(plain, legs=pair)) for pair in combinations(LEGS, 2)]
     votes = replace(plain, fusion="rrf", k=60)
@@ -69,16 +69,21 @@ def settings(base: Setting) -> list[Setting]:
     return [
         base,
         *legs_alone(base),
-        *(Setting(name, asked, base.knobs) for name, asked in (*pairs, *fusions)),
-        *(Setting(name, replace(base.request, **dict(asked)), base.knobs + knobs) for name, asked, knobs in STAGES),
+        *(SearchSetting(name, asked, base.knobs) for name, asked in (*pairs, *fusions)),
+        *(
+            SearchSetting(name, replace(base.request, **dict(asked)), base.knobs + knobs)
+            for name, asked, knobs in STAGES
+        ),
     ]
 
 
-def ablate(askers: Sequence[Asker], ways: Sequence[Setting], report: Reporter | None = None) -> list[Row]:
-    """The first way is what the others are compared with."""
-    runs = [tuple(asker.run(way, report) for asker in askers) for way in ways]
+def ablate(
+    runners: Sequence[QueryRunner], tried: Sequence[SearchSetting], report: Reporter | None = None
+) -> list[AblationRow]:
+    """Run all settings; the first is the one that others are compared with."""
+    runs = [tuple(runner.run(each, report) for runner in runners) for each in tried]
     compared = [run.figures() for run in runs[0]]
-    rows = [Row(ways[0], runs[0], None)]
-    for way, own in zip(ways[1:], runs[1:], strict=True):
-        rows.append(Row(way, own, difference([run.figures() for run in own], compared)))
+    rows = [AblationRow(tried[0], runs[0], None)]
+    for setting, own in zip(tried[1:], runs[1:], strict=True):
+        rows.append(AblationRow(setting, own, difference([run.figures() for run in own], compared)))
     return rows

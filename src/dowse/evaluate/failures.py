@@ -1,46 +1,45 @@
-"""Runs of the same questions go in; the questions where the first loses most to another come out, with the reason."""
+"""Failure analysis: queries where one run loses most to another, with the scores of each stage."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from dowse.evaluate.datasets import Question
+import msgspec
+
+from dowse.evaluate.datasets import JudgedQuery
 from dowse.evaluate.metrics import MAIN
-from dowse.evaluate.run import Answered, Asker, Run, Setting
+from dowse.evaluate.run import EvalRun, QueryRunner, ScoredQuery, SearchSetting
 from dowse.types import ScoredChunk
 
-_LISTED = 3  # relevant documents whose places are told
+_LISTED = 3  # relevant documents that a failure lists
 
 
-@dataclass(frozen=True)
-class Relevant:
-    """Where a relevant document stands."""
+class RelevantDocument(msgspec.Struct, frozen=True):
+    """Relevant document and its rank in each run."""
 
     document: str
     ranks: tuple[tuple[str, int | None], ...]  # by run; None: not found
-    why: tuple[str, ...]  # what each stage gave it, in words
+    why: tuple[str, ...]  # score of each stage, as text
 
 
-@dataclass(frozen=True)
-class Failure:
-    """A question that the judged run answers worse than another."""
+class Failure(msgspec.Struct, frozen=True):
+    """Query with a worse score in the judged run than in another."""
 
     dataset: str
-    question: Question
+    question: JudgedQuery
     value: float
     better: str  # the run that does best
     better_value: float
-    relevant: tuple[Relevant, ...]
-    instead: tuple[str, ...]  # what stands first and should not, and why; empty when the first is right
+    relevant: tuple[RelevantDocument, ...]
+    instead: tuple[str, ...]  # the first result and its scores, unless it is relevant
 
     @property
     def loss(self) -> float:
         return self.better_value - self.value
 
 
-def worst(asker: Asker, judged: Setting, runs: Sequence[Run], count: int) -> list[Failure]:
-    """The first run is judged by the best of the others, question by question; most lost first."""
+def worst(runner: QueryRunner, judged: SearchSetting, runs: Sequence[EvalRun], count: int) -> list[Failure]:
+    """List the queries where the first run loses most to the best of the others."""
     ours, *others = runs
     losses = []
     for number, mine in enumerate(ours.answered):
@@ -49,15 +48,17 @@ def worst(asker: Asker, judged: Setting, runs: Sequence[Run], count: int) -> lis
         if lost > 0:
             losses.append((lost, number, best))
     losses.sort(key=lambda row: (-row[0], row[1]))
-    return [_failure(asker, judged, runs, number, best) for _, number, best in losses[:count]]
+    return [_failure(runner, judged, runs, number, best) for _, number, best in losses[:count]]
 
 
-def _failure(asker: Asker, judged: Setting, runs: Sequence[Run], number: int, best: Run) -> Failure:
+def _failure(
+    runner: QueryRunner, judged: SearchSetting, runs: Sequence[EvalRun], number: int, best: EvalRun
+) -> Failure:
     mine, theirs = runs[0].answered[number], best.answered[number]
     question = mine.question
-    grades = asker.collection.dataset.grades[question.id]
+    grades = runner.collection.dataset.grades[question.id]
     chunks: dict[str, ScoredChunk] = {}
-    for name, chunk in asker.labelled(asker.result(judged, question, explain=True), question):
+    for name, chunk in runner.labelled(runner.result(judged, question, explain=True), question):
         chunks.setdefault(name, chunk)
     right = [each for each in theirs.ranking if grades.get(each, 0.0) > 0]
     right += [each for each, grade in grades.items() if grade > 0 and each not in right]
@@ -74,23 +75,23 @@ def _failure(asker: Asker, judged: Setting, runs: Sequence[Run], number: int, be
     )
 
 
-def _relevant(document: str, answers: Sequence[tuple[str, Answered]], chunks: Mapping[str, ScoredChunk]) -> Relevant:
-    ranks = tuple((name, _rank(answer.ranking, document)) for name, answer in answers)
+def _relevant(
+    document: str, answers: Sequence[tuple[str, ScoredQuery]], chunks: Mapping[str, ScoredChunk]
+) -> RelevantDocument:
+    ranks = tuple(
+        (name, answer.ranking.index(document) + 1 if document in answer.ranking else None) for name, answer in answers
+    )
     found = chunks.get(document)
-    return Relevant(document, ranks, _why(found) if found else ("no leg brought it among its candidates",))
+    return RelevantDocument(document, ranks, _why(found) if found else ("not among the candidates of any leg",))
 
 
-def _instead(mine: Answered, grades: Mapping[str, float], chunks: Mapping[str, ScoredChunk]) -> tuple[str, ...]:
+def _instead(mine: ScoredQuery, grades: Mapping[str, float], chunks: Mapping[str, ScoredChunk]) -> tuple[str, ...]:
     if not mine.ranking:
-        return ("nothing was found",)
+        return ("no result",)
     first = mine.ranking[0]
     if grades.get(first, 0.0) > 0 or first not in chunks:
         return ()
-    return (f"{first} stands first", *_why(chunks[first]))
-
-
-def _rank(ranking: Sequence[str], document: str) -> int | None:
-    return ranking.index(document) + 1 if document in ranking else None
+    return (f"{first} is first", *_why(chunks[first]))
 
 
 def _why(chunk: ScoredChunk) -> tuple[str, ...]:

@@ -1,86 +1,148 @@
-"""Judgments of an index's own content go in, from a file or from the index; questions to that index come out.
+"""Judgments of results: stored in an index, exported and imported as TREC qrels, evaluated.
 
-A line of a file is `query <TAB> target <TAB> grade`; a target is a chunk's id, a document's id or path, or FILE:10 or
-FILE:10-40. A target of several chunks is found when one of them is.
+Query ids of TREC have no blanks, so the id of a query is a hash of its text. The file FILE.queries maps ids to texts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from dowse.errors import BadRequestError, ModelMismatchError, NotFoundError
 from dowse.evaluate.collection import Collection, Label
-from dowse.evaluate.datasets import Dataset, Grades, Question, grade_of, judged, lines_of
+from dowse.evaluate.datasets import Dataset, Grades, JudgedQuery, graded, judged, lines_of, rows_of
+from dowse.evaluate.trec import qrels_lines, read_qrels
+from dowse.identity import text_hash
 from dowse.lookup.locate import chunks_at
-from dowse.models.in_use import SPEC
+from dowse.models.choose import SPEC
 from dowse.ports import Embedder
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.sql.judgments import Judgment, Judgments
-from dowse.types import Chunk, ChunkId
+from dowse.types import AnyChunk, Chunk, ChunkId
+
+QUERIES = ".queries"  # ends the name of the file with `query-id <TAB> query`
+
+
+def keep(index: Path, judgments: Sequence[Judgment]) -> None:
+    with _opened(index, read_only=False) as found:
+        found.put(judgments)
+
+
+def kept(index: Path) -> list[Judgment]:
+    with _opened(index, read_only=True) as found:
+        return found.all()
+
+
+def forget(index: Path, query: str) -> int:
+    with _opened(index, read_only=False) as found:
+        return found.remove(query)
+
+
+def query_id(query: str) -> str:
+    return f"q{text_hash(query)[:12]}"
+
+
+def export_qrels(index: Path, file: Path) -> int:
+    """Write the judgments of an index; return their number."""
+    grades = _by_query(kept(index))
+    _write(file, qrels_lines({query_id(query): own for query, own in grades.items()}))
+    _write(_queries(file), (f"{query_id(query)}\t{' '.join(query.split())}" for query in grades))
+    return sum(map(len, grades.values()))
+
+
+def import_qrels(index: Path, file: Path) -> int:
+    """Store judgments from a file; return their number.
+
+    Targets are chunk ids of an index with the same files.
+    """
+    grades = read_qrels(file)
+    texts = dict(_query_texts(_queries(file)))
+    unnamed = [each for each in grades if each not in texts]
+    if unnamed:
+        raise BadRequestError(
+            f"{_queries(file)} has no text for query {unnamed[0]}; add a line: {unnamed[0]}<TAB>query"
+        )
+    now = datetime.now(UTC)
+    rows = [
+        Judgment(texts[identity], target, grade, "", now)
+        for identity, own in grades.items()
+        for target, grade in own.items()
+    ]
+    keep(index, rows)
+    return len(rows)
+
+
+def _query_texts(file: Path) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(lines_of(file), start=1):
+        identity, tab, text = line.partition("\t")
+        if not tab or not text.strip():
+            raise BadRequestError(f"{file}:{number} is not a query; write: query-id<TAB>query")
+        yield identity, text.strip()
+
+
+def _queries(file: Path) -> Path:
+    return file.with_name(file.name + QUERIES)
+
+
+def _write(file: Path, lines: Iterator[str]) -> None:
+    try:
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except OSError as err:
+        raise BadRequestError(f"cannot write {file}: {err.strerror}; name another file") from err
+
+
+@contextmanager
+def _opened(index: Path, *, read_only: bool) -> Iterator[Judgments]:
+    with closing(EmbeddedStore(index, read_only=read_only, create=False)) as store:
+        yield Judgments(store.database)
+
 
 LAYOUT = "query<TAB>FILE:LINE, chunk or document<TAB>grade"
 
 Places = Mapping[str, Mapping[ChunkId, Sequence[str]]]
-"""By question, the targets that a chunk fulfils, best grade first."""
+"""By query, the targets that a chunk matches, best grade first."""
 
 
 def read_judgments(file: Path) -> Grades:
-    """By query text, which is its own id."""
-    grades: dict[str, dict[str, float]] = {}
-    for number, line in enumerate(lines_of(file), start=1):
-        fields = [field.strip() for field in line.split("\t")]
-        if len(fields) != 3 or not all(fields):
-            raise BadRequestError(f"{file}:{number} has {len(fields)} fields; write {LAYOUT}")
-        query, target, grade = fields
-        if target in grades.get(query, {}):
-            raise BadRequestError(f"{file}:{number} judges {target} for {query!r} again; keep one of the two lines")
-        grades.setdefault(query, {})[target] = grade_of(grade, f"{file}:{number}")
-    if not grades:
-        raise BadRequestError(f"{file} holds no judgments; a line is {LAYOUT}")
-    return grades
+    """Read judgments by query text."""
+    return graded(rows_of(file, 3, LAYOUT, "\t"))
 
 
-def kept_grades(kept: Sequence[Judgment]) -> Grades:
-    if not kept:
-        raise NotFoundError("the index holds no judgments yet; make some with `dowse judge QUERY`")
+def _by_query(found: Sequence[Judgment]) -> Grades:
     grades: dict[str, dict[str, float]] = {}
-    for each in kept:
+    for each in found:
         grades.setdefault(each.query, {})[each.target] = each.grade
     return grades
 
 
 @contextmanager
 def judged_index(folder: Path, embedder: Embedder | None, file: Path | None) -> Iterator[Collection]:
-    """An existing index, with the judgments of a file or, without one, those that the index keeps."""
-    store = EmbeddedStore(folder, read_only=True, create=False)
-    try:
+    """Open an existing index with the judgments of a file or, without one, those stored in the index."""
+    with closing(EmbeddedStore(folder, read_only=True, create=False)) as store:
         check_model(store, embedder)
-        grades = read_judgments(file) if file else kept_grades(Judgments(store.database).all())
+        grades = read_judgments(file) if file else _by_query(Judgments(store.database).all())
+        if not grades:
+            raise NotFoundError("the index holds no judgments; add some with `dowse judge QUERY`")
         places, lost = _places(store, grades)
-        questions = tuple(Question(query, query) for query in grades)
+        questions = tuple(JudgedQuery(query, query) for query in grades)
         name = file or folder
         known = [target for own in grades.values() for target in own if target not in lost]
         kept, notes = judged(questions, grades, known, name)
         dataset = Dataset(name.stem or name.name, "judgments", (), kept, grades, "", notes)
         yield Collection(dataset, store, embedder, _label(places))
-    finally:
-        store.close()
 
 
 def model_of(folder: Path) -> str | None:
-    """What opens the model that an index has vectors of: its name, or the folder or address it was first named by."""
-    store = EmbeddedStore(folder, read_only=True, create=False)
-    try:
+    """Return the name, folder or address that opens the embedding model of an index."""
+    with closing(EmbeddedStore(folder, read_only=True, create=False)) as store:
         model = store.reader().stats.model
         return None if model is None else store.fact(SPEC + model) or model
-    finally:
-        store.close()
 
 
 def check_model(store: EmbeddedStore, embedder: Embedder | None) -> None:
-    """Vectors of one model say nothing to a question embedded by another."""
+    """Refuse an embedder other than that of the index: their vectors cannot be compared."""
     model = store.reader().stats.model
     if embedder is not None and model is not None and embedder.model != model:
         raise ModelMismatchError(
@@ -90,7 +152,7 @@ def check_model(store: EmbeddedStore, embedder: Embedder | None) -> None:
 
 
 def _places(store: EmbeddedStore, grades: Grades) -> tuple[Places, Set[str]]:
-    """Where the targets are, and those that are nowhere."""
+    """Find the chunks of the targets, and the targets without any."""
     found: dict[str, tuple[Chunk, ...]] = {}
     lost: set[str] = set()
     for target in {each for own in grades.values() for each in own}:
@@ -108,8 +170,8 @@ def _places(store: EmbeddedStore, grades: Grades) -> tuple[Places, Set[str]]:
 
 
 def _label(places: Places) -> Label:
-    def label(question: Question, chunk: Chunk, seen: Set[str]) -> str:
-        """The best target that the chunk fulfils and no better hit has; a chunk nobody judged goes by its id."""
+    def label(question: JudgedQuery, chunk: AnyChunk, seen: Set[str]) -> str:
+        """Return the best target of the chunk that no better hit has; an unjudged chunk has its own id."""
         targets = places[question.id].get(chunk.id, ())
         return next((each for each in targets if each not in seen), targets[0] if targets else chunk.id)
 

@@ -1,6 +1,6 @@
-"""A ranking and its grades go in, one number per metric comes out; a document without a grade counts as wrong.
+"""Metrics of rankings, and bootstrap intervals of their means.
 
-A grade above 0 is relevant. Ranks count from 1.
+A grade above 0 is relevant; a document without a grade is not. Ranks count from 1.
 """
 
 from __future__ import annotations
@@ -8,15 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import fsum, log2
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Figures = NDArray[np.float64]
+else:
+    Figures = Any
+
 
 Ranking = Sequence[str]
 """Document ids, best first, each once."""
 
-DEEPEST = 100  # how far down any metric looks
+DEEPEST = 100  # deepest rank that a metric reads
 
 
 def ndcg(ranking: Ranking, grades: Mapping[str, float], k: int) -> float:
-    """Σ grade/log2(rank + 1) of the first k, divided by the largest sum there could be. Linear gain.
+    """Compute Σ grade/log2(rank + 1) of the first k, divided by the largest possible sum. Linear gain.
 
     A grade below 0 counts as 0. Järvelin and Kekäläinen, TOIS 2002.
     """
@@ -26,25 +38,25 @@ def ndcg(ranking: Ranking, grades: Mapping[str, float], k: int) -> float:
 
 
 def reciprocal_rank(ranking: Ranking, grades: Mapping[str, float], k: int) -> float:
-    """1/rank of the first relevant document among the first k, or 0."""
+    """Compute 1/rank of the first relevant document among the first k, or 0."""
     return next((1 / rank for rank, hit in _hits(ranking, grades, k) if hit), 0.0)
 
 
 def average_precision(ranking: Ranking, grades: Mapping[str, float], k: int) -> float:
-    """The mean, over all relevant documents, of the precision at each one's rank; 0 for those below k."""
+    """Compute the mean precision at the ranks of all relevant documents; 0 for those below k."""
     relevant = _relevant(grades)
     ranks = [rank for rank, hit in _hits(ranking, grades, k) if hit]
     return fsum(found / rank for found, rank in enumerate(ranks, start=1)) / relevant if relevant else 0.0
 
 
 def recall(ranking: Ranking, grades: Mapping[str, float], k: int) -> float:
-    """The share of the relevant documents that are among the first k."""
+    """Compute the share of the relevant documents that are among the first k."""
     relevant = _relevant(grades)
     return sum(hit for _, hit in _hits(ranking, grades, k)) / relevant if relevant else 0.0
 
 
 def precision(ranking: Ranking, grades: Mapping[str, float], k: int) -> float:
-    """The share of the first k places that hold a relevant document; an empty place is wrong."""
+    """Compute the share of relevant documents in the first k places; an empty place is not relevant."""
     return sum(hit for _, hit in _hits(ranking, grades, k)) / k
 
 
@@ -60,11 +72,11 @@ METRICS: Mapping[str, tuple[Metric, int]] = MappingProxyType(
         "p@1": (precision, 1),
     }
 )
-MAIN = "ndcg@10"  # what everything is judged by
+MAIN = "ndcg@10"  # decides comparisons
 
 
 def scored(ranking: Ranking, grades: Mapping[str, float]) -> dict[str, float]:
-    """All metrics of one question."""
+    """Compute all metrics of one query."""
     return {name: metric(ranking, grades, k) for name, (metric, k) in METRICS.items()}
 
 
@@ -78,3 +90,49 @@ def _hits(ranking: Ranking, grades: Mapping[str, float], k: int) -> list[tuple[i
 
 def _relevant(grades: Mapping[str, float]) -> int:
     return sum(grade > 0 for grade in grades.values())
+
+
+DRAWS = 2000
+SEED = 20261115  # chosen; fixed, so that intervals can be compared
+LEVEL = 0.95
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """Mean with its confidence interval."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def significant(self) -> bool:
+        """Whether 0 is outside."""
+        return self.low > 0 or self.high < 0
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no query differs."""
+        return self.mean == self.low == self.high == 0
+
+
+def interval(figures: Sequence[Figures], draws: int = DRAWS, seed: int = SEED) -> Interval:
+    """Bootstrap the macro mean: one array for each collection, one figure or difference for each query."""
+    if not figures or any(not len(each) for each in figures):
+        raise ValueError("an interval needs at least one figure for each collection")
+    means = np.mean([_drawn_means(each, draws, seed + number) for number, each in enumerate(figures)], axis=0)
+    tail = 100 * (1 - LEVEL) / 2
+    low, high = np.percentile(means, [tail, 100 - tail])
+    return Interval(float(np.mean([each.mean() for each in figures])), float(low), float(high))
+
+
+def difference(ours: Sequence[Figures], theirs: Sequence[Figures]) -> Interval:
+    """Bootstrap ours minus theirs, query by query."""
+    return interval([a - b for a, b in zip(ours, theirs, strict=True)])
+
+
+def _drawn_means(figures: Figures, draws: int, seed: int) -> Figures:
+    """Draw means with queries weighted by how often they are drawn: one multinomial row for each draw."""
+    count = len(figures)
+    times = np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=draws)
+    means: Figures = times @ figures / count
+    return means

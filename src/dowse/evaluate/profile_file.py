@@ -1,13 +1,14 @@
-"""Knobs go in; a profile as TOML comes out, in a settings file that keeps everything else it holds."""
+"""Writer of tuned profiles: adds a profile to a TOML settings file and keeps the rest of it."""
 
 from __future__ import annotations
 
 import json
 import re
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from dowse.errors import BadRequestError
 from dowse.evaluate.pools import Knobs
@@ -18,23 +19,20 @@ _NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 
 def checked_name(name: str) -> str:
-    """A name that TOML takes without quotes and no profile of ours has."""
+    """Return the name if TOML needs no quotes for it and no built-in profile has it."""
     if not _NAME.fullmatch(name):
-        raise BadRequestError(
-            f"a profile cannot be named {name!r}; use small letters, digits, - and _, as in team-docs"
-        )
+        raise BadRequestError(f"invalid profile name {name!r}; use small letters, digits, - and _, as in team-docs")
     if name in (each.name for each in PROFILES):
-        raise BadRequestError(f"{name!r} is a profile that comes with Dowse; choose another name")
+        raise BadRequestError(f"{name!r} is a built-in profile; choose another name")
     return name
 
 
-@dataclass(frozen=True)
-class Tuned:
-    """What was found: knobs up to the fusion, and of the stages after it as fields of a profile."""
+class Tuned(msgspec.Struct, frozen=True):
+    """Tuned settings: knobs up to fusion, and fields of a profile for the stages after it."""
 
     knobs: Knobs
     stages: tuple[tuple[str, Any], ...] = ()
-    base: str = "default"  # the profile that was tuned; what was not turned stays as it is there
+    base: str = "default"  # the tuned profile; its other fields stay
 
 
 def profile_text(name: str, tuned: Tuned) -> str:
@@ -46,7 +44,7 @@ def profile_text(name: str, tuned: Tuned) -> str:
         weights = ", ".join(f"{leg} = {round(weight, 6)}" for leg, weight in knobs.leg_weights)
         rows.append(f"weights = {{ {weights} }}")
     rows += [f"exponent = {float(knobs.exponent)}", f"depth = {knobs.depth}"]
-    rows += [f"crowd = {float(knobs.crowd)}", f"pull = {float(knobs.pull)}"]
+    rows += [f"hubness = {float(knobs.hubness)}", f"smoothing = {float(knobs.smoothing)}"]
     rows += [f"k1 = {float(knobs.bm25.k1)}", f"b = {float(knobs.bm25.b)}"]
     rows += [f"{field} = {_toml(value)}" for field, value in tuned.stages]
     return "\n".join([*rows, ""])
@@ -66,7 +64,7 @@ def _toml(value: object) -> str:
 
 
 def save_profile(file: Path, name: str, tuned: Tuned) -> Path:
-    """Added at the end, or in the place of the profile that had the name."""
+    """Add the profile at the end of the file; replace one of the same name."""
     try:
         old = file.read_text("utf-8") if file.exists() else ""
         tomllib.loads(old)

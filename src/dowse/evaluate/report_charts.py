@@ -1,23 +1,25 @@
-"""Numbers go in, small drawings in SVG come out; their colours are variables of the page they stand in.
+"""Charts of the report as SVG; the page defines their colours as variables.
 
-Every mark carries its figures as a title, which a browser shows when it is pointed at.
+Every mark has its figures as a title, which a browser shows as a tooltip.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from html import escape
 from math import ceil, sqrt
+
+import msgspec
 
 WIDTH = 720
 COLOURS = 6  # --c0 … --c5 are defined by the page
 _ROW = 15  # height of a bar with its gap
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(msgspec.Struct, frozen=True):
+    """Bar with its interval."""
+
     label: str
     value: float
     low: float
@@ -25,15 +27,15 @@ class Bar:
     colour: int
 
 
-@dataclass(frozen=True)
-class Line:
+class Curve(msgspec.Struct, frozen=True):
+    """Named series of points."""
+
     label: str
     points: tuple[tuple[float, float], ...]
 
 
-@dataclass(frozen=True)
-class Mark:
-    """A labelled point."""
+class LabelledPoint(msgspec.Struct, frozen=True):
+    """Point with its name."""
 
     label: str
     x: float
@@ -41,9 +43,8 @@ class Mark:
     colour: int
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """A rectangle with two axes, in the units of the data."""
+class _Frame(msgspec.Struct, frozen=True):
+    """Rectangle with two axes in the units of the data."""
 
     left: int
     top: int
@@ -61,25 +62,25 @@ class _Frame:
         for tick in _ticks(*self.x):
             across = self.at(tick, self.y[0])[0]
             yield _line(across, self.top, across, self.bottom, "grid")
-            yield _text(across, self.bottom + 16, _number(tick), "middle")
+            yield _text(across, self.bottom + 16, f"{tick:.4g}", "middle")
         for tick in _ticks(*self.y):
             up = self.at(self.x[0], tick)[1]
             yield _line(self.left, up, self.right, up, "grid")
-            yield _text(self.left - 6, up + 4, _number(tick), "end")
+            yield _text(self.left - 6, up + 4, f"{tick:.4g}", "end")
         yield _text((self.left + self.right) / 2, self.bottom + 34, x_name, "middle", "name")
         yield _text(self.left - 6, self.top - 10, y_name, "start", "name")
 
 
 def bars(groups: Sequence[tuple[str, Sequence[Bar]]], name: str) -> str:
-    """Bars with intervals, grouped; from 0, so that lengths compare."""
+    """Draw grouped bars with intervals, from 0, so that lengths can be compared."""
     most = max((bar.high for _, own in groups for bar in own), default=1.0)
     rows = sum(len(own) + 1 for _, own in groups)
     frame = _Frame(150, 26, WIDTH - 60, 26 + rows * _ROW, (0.0, _above(most)), (0.0, 1.0))
     parts = []
     for tick in _ticks(*frame.x):
         across = frame.at(tick, 0)[0]
-        parts += [_line(across, frame.top, across, frame.bottom, "grid")]
-        parts += [_text(across, frame.top - 8, _number(tick), "middle")]
+        parts.append(_line(across, frame.top, across, frame.bottom, "grid"))
+        parts.append(_text(across, frame.top - 8, f"{tick:.4g}", "middle"))
     up = float(frame.top)
     for label, own in groups:
         parts.append(_text(frame.left - 8, up + _ROW - 3 + (len(own) - 1) * _ROW / 2, label, "end", "name"))
@@ -91,7 +92,10 @@ def bars(groups: Sequence[tuple[str, Sequence[Bar]]], name: str) -> str:
 
 
 def bubbles(points: Sequence[tuple[float, float]], x_name: str, y_name: str) -> str:
-    """A scatter of figures in [0,1]; equal points, to a twentieth, are one bubble, its area their number."""
+    """Draw a scatter of figures in [0,1].
+
+    Points within a twentieth share a bubble, whose area is their number.
+    """
     frame = _Frame(60, 30, 520, 490, (0.0, 1.0), (0.0, 1.0))
     parts = [*frame.axes(x_name, y_name)]
     parts.append(_line(*frame.at(0, 0), *frame.at(1, 1), "guide"))
@@ -101,13 +105,12 @@ def bubbles(points: Sequence[tuple[float, float]], x_name: str, y_name: str) -> 
         across, up = frame.at(x, y)
         colour = 0 if y > x else 1 if y < x else 5
         radius = 2 + 12 * sqrt(count / most)
-        told = f"{count} questions: {y:.2f} against {x:.2f}"
-        parts.append(_circle(across, up, radius, colour, told))
+        parts.append(_circle(across, up, radius, colour, f"{count} queries: {y:.2f} against {x:.2f}"))
     return _svg(540, parts, f"{y_name} against {x_name}")
 
 
-def lines(series: Sequence[Line], x_name: str, y_name: str) -> str:
-    """Curves over a share, each with its name at its end."""
+def lines(series: Sequence[Curve], x_name: str, y_name: str) -> str:
+    """Draw curves over a share, each with its name at its end."""
     values = [y for each in series for _, y in each.points]
     frame = _Frame(60, 30, WIDTH - 130, 330, (0.0, 1.0), _span(values))
     parts = [*frame.axes(x_name, y_name)]
@@ -120,8 +123,8 @@ def lines(series: Sequence[Line], x_name: str, y_name: str) -> str:
     return _svg(376, parts, f"{y_name} by {x_name}")
 
 
-def labelled(marks: Sequence[Mark], x_name: str, y_name: str) -> str:
-    """Points with their names beside them; x from 0."""
+def labelled(marks: Sequence[LabelledPoint], x_name: str, y_name: str) -> str:
+    """Draw points with their names; x from 0."""
     widest = _above(max((mark.x for mark in marks), default=1.0))
     frame = _Frame(60, 30, WIDTH - 170, 390, (0.0, widest), _span([mark.y for mark in marks]))
     parts = [*frame.axes(x_name, y_name)]
@@ -139,10 +142,10 @@ def _bar(frame: _Frame, bar: Bar, up: float) -> list[str]:
     start, end = frame.at(0, 0)[0], frame.at(bar.value, 0)[0]
     low, high = frame.at(bar.low, 0)[0], frame.at(bar.high, 0)[0]
     middle = up + _ROW / 2 - 1
-    told = escape(f"{bar.label}: {bar.value:.4f} [{bar.low:.4f}, {bar.high:.4f}]")
+    title = escape(f"{bar.label}: {bar.value:.4f} [{bar.low:.4f}, {bar.high:.4f}]")
     return [
         f'<rect x="{start:.1f}" y="{up:.1f}" width="{end - start:.1f}" height="{_ROW - 3}" rx="2"'
-        f' fill="var(--c{bar.colour})"><title>{told}</title></rect>',
+        f' fill="var(--c{bar.colour})"><title>{title}</title></rect>',
         _line(low, middle, high, middle, "whisker"),
         _line(low, middle - 3, low, middle + 3, "whisker"),
         _line(high, middle - 3, high, middle + 3, "whisker"),
@@ -163,15 +166,15 @@ def _text(x: float, y: float, text: str, anchor: str, kind: str = "tick") -> str
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
-def _circle(x: float, y: float, radius: float, colour: int, told: str) -> str:
+def _circle(x: float, y: float, radius: float, colour: int, title: str) -> str:
     return (
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="var(--c{colour})">'
-        f"<title>{escape(told)}</title></circle>"
+        f"<title>{escape(title)}</title></circle>"
     )
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Five or so round numbers."""
+    """Choose about five round numbers."""
     step = next((s for s in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100) if (high - low) / s <= 6), high)
     first = ceil(low / step - 1e-9)
     return [number * step for number in range(first, int((high + 1e-9) / step) + 1)]
@@ -189,13 +192,9 @@ def _span(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _apart(places: Sequence[float], least: float) -> list[float]:
-    """The places, in their order, moved down where two would overlap."""
-    moved = dict.fromkeys(range(len(places)), 0.0)
+    """Move places down where two would overlap; keep their order."""
+    moved = list(places)
     last = -1e9
-    for number in sorted(moved, key=lambda each: places[each]):
+    for number in sorted(range(len(places)), key=places.__getitem__):
         last = moved[number] = max(places[number], last + least)
-    return [moved[number] for number in range(len(places))]
-
-
-def _number(value: float) -> str:
-    return f"{value:.4g}"
+    return moved

@@ -1,4 +1,4 @@
-"""Runs, ablations and failures go in; JSON objects, CSV and lines of text come out."""
+"""Formatting of runs, ablations and failures as JSON objects, CSV, table cells and text."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dowse.evaluate.ablate import Row
-from dowse.evaluate.bootstrap import Interval, difference
+import msgspec
+
+from dowse.evaluate.ablate import AblationRow
 from dowse.evaluate.failures import Failure
-from dowse.evaluate.metrics import METRICS
-from dowse.evaluate.run import Run, mean_metrics
+from dowse.evaluate.metrics import METRICS, Interval, difference
+from dowse.evaluate.run import EvalRun, mean_metrics
 
 Object = dict[str, Any]
 Cells = list[tuple[str, ...]]
-"""The first row is the head."""
+"""Rows of a table, the header first."""
 
 _DIGITS = 4
 
 
-def runs_object(runs: Sequence[Run]) -> Object:
+def runs_object(runs: Sequence[EvalRun]) -> Object:
     return {
         "datasets": [
             {
@@ -38,7 +39,7 @@ def runs_object(runs: Sequence[Run]) -> Object:
     }
 
 
-def runs_cells(runs: Sequence[Run]) -> Cells:
+def runs_cells(runs: Sequence[EvalRun]) -> Cells:
     rows: Cells = [("dataset", "split", "queries", *METRICS, "CPU ms")]
     for run in runs:
         figures = (_figure(run.metrics[name]) for name in METRICS)
@@ -49,8 +50,8 @@ def runs_cells(runs: Sequence[Run]) -> Cells:
     return rows
 
 
-def runs_csv(runs: Sequence[Run]) -> str:
-    """One line a question."""
+def runs_csv(runs: Sequence[EvalRun]) -> str:
+    """Write one line for each query."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(("dataset", "split", "setting", "query_id", *METRICS, "cpu_ms"))
@@ -61,7 +62,7 @@ def runs_csv(runs: Sequence[Run]) -> str:
     return out.getvalue()
 
 
-def ablation_object(rows: Sequence[Row]) -> Object:
+def ablation_object(rows: Sequence[AblationRow]) -> Object:
     return {
         "ablation": [
             {
@@ -76,22 +77,22 @@ def ablation_object(rows: Sequence[Row]) -> Object:
     }
 
 
-def ablation_cells(rows: Sequence[Row]) -> Cells:
+def ablation_cells(rows: Sequence[AblationRow]) -> Cells:
     names = [run.dataset for run in rows[0].runs]
-    cells: Cells = [("nDCG@10", *names, "mean", "against the first", "", "CPU ms")]
+    cells: Cells = [("nDCG@10", *names, "mean", "difference", "", "CPU ms")]
     for row in rows:
         figures = (_figure(run.metrics["ndcg@10"]) for run in row.runs)
-        told, mark = ("", "") if row.against is None else (told_interval(row.against), marked(row.against))
-        cells.append((row.setting.name, *figures, _figure(row.mean), told, mark, f"{row.cpu_ms_per_query:.1f}"))
+        change = ("", "") if row.against is None else (interval_text(row.against), verdict(row.against))
+        cells.append((row.setting.name, *figures, _figure(row.mean), *change, f"{row.cpu_ms_per_query:.1f}"))
     return cells
 
 
-def compared(ours: Run, theirs: Run) -> str:
+def comparison_text(ours: EvalRun, theirs: EvalRun) -> str:
     found = difference([ours.figures()], [theirs.figures()])
-    return f"{told_interval(found)} nDCG@10, {marked(found)}"
+    return f"{interval_text(found)} nDCG@10, {verdict(found)}"
 
 
-def comparison_object(ours: Run, theirs: Run) -> Object:
+def comparison_object(ours: EvalRun, theirs: EvalRun) -> Object:
     found = difference([ours.figures()], [theirs.figures()])
     return {"run": {"name": theirs.setting, "metrics": theirs.metrics, "difference": interval_object(found)}}
 
@@ -99,19 +100,19 @@ def comparison_object(ours: Run, theirs: Run) -> Object:
 def interval_object(found: Interval | None) -> Object | None:
     if found is None:
         return None
-    return {"mean": found.mean, "low": found.low, "high": found.high, "significant": found.significant}
+    return msgspec.structs.asdict(found) | {"significant": found.significant}
 
 
-def told_interval(found: Interval) -> str:
+def interval_text(found: Interval) -> str:
     return f"{found.mean:+.{_DIGITS}f} [{found.low:+.{_DIGITS}f}, {found.high:+.{_DIGITS}f}]"
 
 
-def marked(found: Interval) -> str:
-    """Whether the difference can be chance; where no question differs, it is none."""
+def verdict(found: Interval) -> str:
+    """Describe a difference: better, worse, not significant, or the same for every query."""
     if found.nothing:
         return "the same"
     if not found.significant:
-        return "can be chance"
+        return "not significant"
     return "better" if found.mean > 0 else "worse"
 
 
@@ -132,16 +133,15 @@ def failure_object(failure: Failure) -> Object:
 
 def failure_lines(failure: Failure) -> Iterator[str]:
     yield (
-        f"{failure.dataset} {failure.question.id}  {failure.value:.3f} against {failure.better_value:.3f}"
-        f" of {failure.better}: {failure.question.text}"
+        f"{failure.dataset} {failure.question.id}  {failure.value:.3f}, {failure.better} has"
+        f" {failure.better_value:.3f}: {failure.question.text}"
     )
     for each in failure.relevant:
         ranks = ", ".join(f"{name} {'-' if rank is None else rank}" for name, rank in each.ranks)
-        yield f"    right: {each.document}, at {ranks}"
+        yield f"    relevant: {each.document}, at rank {ranks}"
         yield from (f"        {line}" for line in each.why)
-    if failure.instead:
-        yield f"    wrong: {failure.instead[0]}"
-        yield from (f"        {line}" for line in failure.instead[1:])
+    for number, line in enumerate(failure.instead):
+        yield f"        {line}" if number else f"    not relevant: {line}"
 
 
 def _figure(value: float) -> str:

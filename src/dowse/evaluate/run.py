@@ -1,76 +1,73 @@
-"""A collection and a way of asking go in; every question is asked as a user would, and figures by question come out."""
+"""Evaluation run: all queries of a collection with one setting, and their metrics."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import fsum
 from typing import Any
 
+import msgspec
 import numpy as np
+from msgspec import structs
 
-from dowse.evaluate.bootstrap import Figures
 from dowse.evaluate.collection import Collection
-from dowse.evaluate.datasets import Dataset, Question
+from dowse.evaluate.datasets import Dataset, JudgedQuery
 from dowse.evaluate.long_documents import by_document
-from dowse.evaluate.metrics import DEEPEST, MAIN, METRICS, scored
+from dowse.evaluate.metrics import DEEPEST, MAIN, METRICS, Figures, scored
 from dowse.ports import Embedder, Matrix, Progress, Reporter
 from dowse.query.assemble import Parts
-from dowse.query.pipeline import Prepared, finished, prepared
+from dowse.query.pipeline import PreparedQuery, finished, prepared
 from dowse.query.plan.profiles import Profile, named
 from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, ChunkId, Degradation, QueryRequest, QueryResult, Role, ScoredChunk
 
-CHUNKS_PER_DOCUMENT = 3  # asked for, for each document wanted, where one can have several; chosen
+CHUNKS_PER_DOCUMENT = 3  # chunks requested for each document, where one can have several; chosen
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A way of asking: a request whose text each question takes, and knobs of the profile that no request has."""
+class SearchSetting(msgspec.Struct, frozen=True):
+    """Request for all queries, and changed fields of its profile."""
 
     name: str
     request: QueryRequest
-    knobs: tuple[tuple[str, Any], ...] = ()  # fields of Profile, with other values
+    knobs: tuple[tuple[str, Any], ...] = ()  # changed fields of Profile
 
     def profiles(self, known: tuple[Profile, ...]) -> tuple[Profile, ...]:
-        """With the knobs turned in the one that is asked for."""
+        """Return the profiles, with the changes in the requested one."""
         if not self.knobs:
             return known
         asked = named(self.request.profile, known)
-        return tuple(replace(each, **dict(self.knobs)) if each is asked else each for each in known)
+        return tuple(structs.replace(each, **dict(self.knobs)) if each is asked else each for each in known)
 
 
-DEFAULT = Setting("default", QueryRequest(""))
+DEFAULT = SearchSetting("default", QueryRequest(""))
 
 
-@dataclass(frozen=True, eq=False)
-class Answered:
-    """A question and what came of it."""
+class ScoredQuery(msgspec.Struct, frozen=True, eq=False):
+    """Query with its ranking and metrics."""
 
-    question: Question
+    question: JudgedQuery
     ranking: tuple[str, ...]
     metrics: Mapping[str, float]
     cpu_ms: float = 0.0
-    confidence: float = 0.0  # the result's own, by which a doubtful answer could be withheld
+    confidence: float = 0.0  # of the result
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """All questions of one collection, asked in one way."""
+class EvalRun(msgspec.Struct, frozen=True, eq=False):
+    """All queries of one collection, asked with one setting."""
 
     dataset: str
     split: str
     setting: str
-    answered: tuple[Answered, ...]
+    answered: tuple[ScoredQuery, ...]
     degraded: tuple[Degradation, ...] = ()
 
     def figures(self, metric: str = MAIN) -> Figures:
-        """One a question, in the dataset's order."""
+        """Return one figure for each query, in the order of the dataset."""
         return np.array([each.metrics[metric] for each in self.answered])
 
-    @cached_property
+    @property
     def metrics(self) -> dict[str, float]:
         return {name: float(self.figures(name).mean()) for name in METRICS}
 
@@ -79,33 +76,33 @@ class Run:
         return fsum(each.cpu_ms for each in self.answered) / len(self.answered)
 
 
-def mean_metrics(runs: Sequence[Run]) -> dict[str, float]:
-    """Each collection counts the same, however many questions it has."""
+def mean_metrics(runs: Sequence[EvalRun]) -> dict[str, float]:
+    """Average over collections; each counts the same, however many queries it has."""
     return {name: fsum(run.metrics[name] for run in runs) / len(runs) for name in METRICS}
 
 
-def graded_run(dataset: Dataset, name: str, rankings: Mapping[str, Sequence[str]]) -> Run:
-    """Figures for rankings that came from elsewhere; a question without one found nothing."""
+def graded_run(dataset: Dataset, name: str, rankings: Mapping[str, Sequence[str]]) -> EvalRun:
+    """Score rankings of another system; a query without a ranking has no results."""
     answered = (
-        Answered(each, found := tuple(rankings.get(each.id, ())), scored(found, dataset.grades[each.id]))
+        ScoredQuery(each, found := tuple(rankings.get(each.id, ())), scored(found, dataset.grades[each.id]))
         for each in dataset.questions
     )
-    return Run(dataset.name, dataset.split, name, tuple(answered))
+    return EvalRun(dataset.name, dataset.split, name, tuple(answered))
 
 
-class Asker:
-    """Asks a collection. Question vectors are kept, so that a second way of asking costs no second embedding."""
+class QueryRunner:
+    """Runner of the queries of a collection. Query vectors are cached for the next setting."""
 
     def __init__(self, collection: Collection, parts: Parts | None = None) -> None:
         self.collection = collection
         self.parts = parts or Parts()
         self.reader = collection.store.reader()
         self.tokenizer = Tokenizer()
-        self.embedder = _Remembered(collection.embedder) if collection.embedder else None
+        self.embedder = _TimedEmbedder(collection.embedder) if collection.embedder else None
         self._cut = self.reader.stats.chunks > self.reader.stats.documents
         self._chunks: dict[ChunkId, Chunk] = {}
 
-    def run(self, setting: Setting, report: Reporter | None = None) -> Run:
+    def run(self, setting: SearchSetting, report: Reporter | None = None) -> EvalRun:
         dataset = self.collection.dataset
         lost: dict[Degradation, None] = {}
         answered = []
@@ -115,38 +112,38 @@ class Asker:
             answered.append(one)
             if report and (number % 20 == 0 or number == len(dataset.questions)):
                 report(Progress(f"{dataset.name}: {setting.name}", number, len(dataset.questions)))
-        return Run(dataset.name, dataset.split, setting.name, tuple(answered), tuple(lost))
+        return EvalRun(dataset.name, dataset.split, setting.name, tuple(answered), tuple(lost))
 
-    def result(self, setting: Setting, question: Question, *, explain: bool = False) -> QueryResult:
-        """As deep as any metric looks, but with the candidates that a user's question would have."""
+    def result(self, setting: SearchSetting, question: JudgedQuery, *, explain: bool = False) -> QueryResult:
+        """Run a query down to the deepest rank of a metric, with the candidates of a normal query."""
         parts = replace(self.parts, profiles=setting.profiles(self.parts.profiles))
         depth = named(setting.request.profile, parts.profiles).adjusted(setting.request).depth
         wanted = DEEPEST * CHUNKS_PER_DOCUMENT if self._cut else DEEPEST
         request = replace(setting.request, text=question.text, top_k=wanted, explain=explain)
         return finished(self.prepared(request, parts, depth))
 
-    def prepared(self, request: QueryRequest, parts: Parts, depth: int) -> Prepared:
-        """As the product prepares it, with so many candidates a leg.
+    def prepared(self, request: QueryRequest, parts: Parts, depth: int) -> PreparedQuery:
+        """Prepare a query as the product does, with `depth` candidates for each leg.
 
-        Where documents are in pieces, a leg brings as many chunks as so many documents have on average, and fusion is
-        told which belong together.
+        Where documents are cut, a leg returns as many chunks as `depth` documents have on average, and fusion ranks
+        documents.
         """
-        families = self.collection.families
+        groups = self.collection.groups
         stats = self.reader.stats
-        if families is not None and stats.documents:
+        if groups is not None and stats.documents:
             depth = round(depth * stats.chunks / stats.documents)
         request = replace(request, depth=depth)
         ready = prepared(request, self.reader, self.embedder, self.tokenizer, parts=parts, only_shown=True)
-        return ready if families is None else replace(ready, waves=by_document(ready.waves, families))
+        return ready if groups is None else structs.replace(ready, waves=by_document(ready.waves, groups))
 
     def chunks(self, ids: Sequence[ChunkId]) -> list[Chunk]:
-        """Chunks by id, in this order; each is fetched once."""
+        """Return chunks by id in this order; each is read from the store once."""
         missing = [each for each in ids if each not in self._chunks]
         self._chunks.update(self.reader.get(missing) if missing else {})
         return [self._chunks[each] for each in ids]
 
-    def labelled(self, result: QueryResult, question: Question) -> list[tuple[str, ScoredChunk]]:
-        """Each hit with the id under which the judgments know it."""
+    def labelled(self, result: QueryResult, question: JudgedQuery) -> list[tuple[str, ScoredChunk]]:
+        """Return each hit with its id in the judgments."""
         label = self.collection.label
         seen: set[str] = set()
         rows = []
@@ -155,11 +152,11 @@ class Asker:
             seen.add(rows[-1][0])
         return rows
 
-    def ranking(self, result: QueryResult, question: Question) -> tuple[str, ...]:
-        """Documents, each at its first chunk's place."""
+    def ranking(self, result: QueryResult, question: JudgedQuery) -> tuple[str, ...]:
+        """Rank documents by their first chunk."""
         return tuple(dict.fromkeys(name for name, _ in self.labelled(result, question)))
 
-    def _answered(self, setting: Setting, question: Question) -> tuple[Answered, QueryResult]:
+    def _answered(self, setting: SearchSetting, question: JudgedQuery) -> tuple[ScoredQuery, QueryResult]:
         saved_ms = 0.0
         if self.embedder is not None and "dense" in setting.request.legs:
             saved_ms = self.embedder.saved_ms(question.text)
@@ -168,43 +165,27 @@ class Asker:
         spent_ms = 1000 * (time.process_time() - started_s)
         ranking = self.ranking(result, question)
         metrics = scored(ranking, self.collection.dataset.grades[question.id])
-        return Answered(question, ranking, metrics, spent_ms + saved_ms, result.confidence or 0.0), result
+        return ScoredQuery(question, ranking, metrics, spent_ms + saved_ms, result.confidence or 0.0), result
 
 
-@dataclass(frozen=True)
-class _Vector:
-    vector: Matrix  # one row
-    cpu_ms: float
+class _TimedEmbedder:
+    """`dowse.ports.Embedder` that embeds each query once and keeps the CPU time that this took."""
 
-
-@dataclass(frozen=True, eq=False)
-class _Remembered:
-    """Satisfies `dowse.ports.Embedder` for questions: each is embedded once."""
-
-    inner: Embedder
-    clock: Callable[[], float] = time.process_time
-    known: dict[str, _Vector] = field(default_factory=dict)
-
-    @property
-    def model(self) -> str:
-        return self.inner.model
-
-    @property
-    def dimension(self) -> int:
-        return self.inner.dimension
+    def __init__(self, inner: Embedder) -> None:
+        self.model, self.dimension = inner.model, inner.dimension
+        self._inner = inner
+        self._known: dict[str, tuple[Matrix, float]] = {}
 
     def embed(self, texts: Sequence[str], *, role: Role) -> Matrix:
         return np.concatenate([self._vector(text, role) for text in texts])
 
     def saved_ms(self, text: str) -> float:
-        """What embedding this text took when it was done, which the next time will lack."""
-        found = self.known.get(text)
-        return found.cpu_ms if found else 0.0
+        """Return the CPU time of the first embedding of a text, which a later query does not spend."""
+        return self._known[text][1] if text in self._known else 0.0
 
     def _vector(self, text: str, role: Role) -> Matrix:
-        found = self.known.get(text)
-        if found is None:
-            started_s = self.clock()
-            vector = self.inner.embed([text], role=role)
-            found = self.known[text] = _Vector(vector, 1000 * (self.clock() - started_s))
-        return found.vector
+        if text not in self._known:
+            started_s = time.process_time()
+            vector = self._inner.embed([text], role=role)
+            self._known[text] = vector, 1000 * (time.process_time() - started_s)
+        return self._known[text][0]

@@ -1,4 +1,4 @@
-"""Texts without a vector go in, as the writer lists them; vectors go back to the writer, until none is left."""
+"""Embedding of the backlog: texts without a vector, batch by batch, until the writer has none left."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dowse.errors import CorruptIndexError
 from dowse.ports import Embedder, Matrix, Pending, Progress, Reporter, StoreWriter
 
 BATCH = 32  # texts a call; chosen: small enough to stop between, large enough to keep a session busy
-THREADS = 2  # one session serves several; measured in lab/runtime.md
-_WINDOW_BATCHES = 16  # how many batches are asked of the writer at a time; chosen
+THREADS = 2  # one session serves several; measured: two keep two cores busy
+_WINDOW_BATCHES = 16  # read from the writer at a time; chosen
 
 
 def embed_backlog(
@@ -23,10 +23,10 @@ def embed_backlog(
     threads: int = THREADS,
     stop: Callable[[], bool] | None = None,
 ) -> int:
-    """Make the missing vectors; the number of texts embedded.
+    """Embed all texts that have no vector; return their number.
 
-    The caller has said `writer.use_model`. Every batch is kept when it is done, so an interruption at any point loses
-    at most the batches under way. `stop` is asked between batches.
+    The caller has called `writer.use_model`. Each batch is stored when it is done, so that an interruption loses at
+    most the batches in progress. `stop` is called between batches.
     """
     total = writer.pending_count()
     done = 0
@@ -35,9 +35,7 @@ def embed_backlog(
         last: Sequence[Pending] = ()
         while texts := writer.pending(batch * _WINDOW_BATCHES):
             if texts == last:
-                raise CorruptIndexError(
-                    "vectors were kept, yet their texts are still waiting for one; run `dowse rebuild`"
-                )
+                raise CorruptIndexError("stored vectors are missing again; repair the index with `dowse rebuild`")
             last = texts
             for group, vectors in _embedded(pool, embedder, texts, batch, 2 * threads):
                 writer.put_vectors([each.content_hash for each in group], vectors)
@@ -54,7 +52,7 @@ def embed_backlog(
 def _embedded(
     pool: ThreadPoolExecutor, embedder: Embedder, texts: Sequence[Pending], batch: int, ahead: int
 ) -> Iterator[tuple[Sequence[Pending], Matrix]]:
-    """Batches with their vectors, in order; `ahead` of them are under way at a time."""
+    """Yield batches with their vectors, in order; `ahead` of them are in progress at a time."""
     under_way: deque[tuple[Sequence[Pending], Future[Matrix]]] = deque()
     for start in range(0, len(texts), batch):
         group = texts[start : start + batch]

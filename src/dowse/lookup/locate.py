@@ -1,4 +1,4 @@
-"""From what a person types, or a document's record, back to files: paths go in, documents and chunks come out."""
+"""Documents and chunks by a typed path, and the state of their files on disk."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 from dowse.errors import BadRequestError, NotFoundError, UnavailableError
 from dowse.filters import Glob, by_source, holds
-from dowse.identity import bytes_hash
-from dowse.ingest.sources.requests import MARK, revision_of
+from dowse.identity import bytes_hash, document_id
+from dowse.ingest.sources.requests import ADDED_ROOT, MARK, REVISION_ROOT, is_inside, path_in, revision_of
 from dowse.ports import Store, StoreReader
 from dowse.reports import SourceStatus
 from dowse.types import Chunk, DocumentInfo, Source
@@ -21,9 +21,13 @@ _WILD = re.compile(r"[*?\[{]")
 
 
 def documents_matching(store: Store, target: str) -> list[DocumentInfo]:
-    """By document id, file, folder, `source/path`, or a glob over those. A file may be named like a glob, `[id].ts`."""
+    """Find documents by id, file (even `[id].ts`), folder, `source/path`, or a glob over those."""
     if _ID.fullmatch(target) and (known := store.reader().document(target)):
         return [known]
+    reader = store.reader()
+    added = [document_id(source.name, target) for source in store.sources() if source.root.startswith(ADDED_ROOT)]
+    if found := list(reader.documents_of(added)):
+        return found  # its id is exactly this; a path would include all below it
     found = _spelled(store, target)
     if found or not _WILD.search(target):
         return found
@@ -32,13 +36,13 @@ def documents_matching(store: Store, target: str) -> list[DocumentInfo]:
 
 
 def _spelled(store: Store, target: str) -> list[DocumentInfo]:
-    """At the very place, or below it."""
+    """Find documents at exactly this path, or below it."""
     wanted = set(_addresses(store.sources(), target))
-    return [info for info in store.documents() if any(_is_below(_uri(info), each) for each in wanted)]
+    return [info for info in store.documents() if any(is_inside(_uri(info), each) for each in wanted)]
 
 
 def chunks_at(store: Store, target: str) -> tuple[Chunk, ...]:
-    """The chunks behind an id, a FILE, FILE:10 or FILE:10-40, in order."""
+    """Find the chunks of an id, a FILE, FILE:10 or FILE:10-40, in order."""
     reader = store.reader()
     if _ID.fullmatch(target) and (found := reader.get([target])):
         return tuple(found.values())
@@ -46,22 +50,22 @@ def chunks_at(store: Store, target: str) -> tuple[Chunk, ...]:
     lines = None if whole else _LINES.fullmatch(target)
     infos = whole or (documents_matching(store, lines["file"]) if lines else [])
     if not infos:
-        raise NotFoundError(f"nothing indexed at {target}; `dowse status` lists the sources")
+        raise NotFoundError(f"{target} is not in the index; run `dowse status` to see what is")
     chunks = [chunk for info in infos for chunk in reader.document_chunks(info.id) if chunk.level == "chunk"]
     if lines:
         first, last = int(lines["first"]), int(lines["last"] or lines["first"])
         chunks = [each for each in chunks if (each.start_line or 0) <= last and first <= (each.end_line or 0)]
         if not chunks:
-            raise NotFoundError(
-                f"no chunk of {lines['file']} holds line {first}; `dowse show {lines['file']}` shows all"
-            )
+            file = lines["file"]
+            raise NotFoundError(f"no chunk of {file} has line {first}; run `dowse show {file}` to see all chunks")
     return tuple(chunks)
 
 
 def source_status(store: Store, reader: StoreReader, source: Source) -> SourceStatus:
     infos = list(store.documents(source.name))
     revision = revision_of(source)
-    states = _states_at(revision, infos) if revision else [_state(source, info) for info in infos]
+    added = source.root.startswith(ADDED_ROOT)
+    states = [] if added else _states_at(revision, infos) if revision else [_state(source, info) for info in infos]
     return SourceStatus(
         name=source.name,
         root=source.root,
@@ -75,14 +79,15 @@ def source_status(store: Store, reader: StoreReader, source: Source) -> SourceSt
 
 
 def staleness(store: Store, reader: StoreReader, document_ids: Collection[str]) -> dict[str, bool]:
-    """Which documents' files changed or went since they were indexed. A commit is not asked: it stays as it is."""
-    sources = {source.name: source for source in store.sources() if revision_of(source) is None}
+    """Test whether files changed since they were indexed; files of a commit and added documents cannot."""
+    unchanging = (REVISION_ROOT, ADDED_ROOT)
+    sources = {source.name: source for source in store.sources() if not source.root.startswith(unchanging)}
     infos = reader.documents_of(document_ids)
     return {info.id: _state(sources[info.source], info) != "fresh" for info in infos if info.source in sources}
 
 
 def _states_at(revision: tuple[str, str], infos: Sequence[DocumentInfo]) -> list[str]:
-    """All stale when the revision, a branch perhaps, means another commit by now; all missing when it is gone."""
+    """Return "stale" for all if the revision, perhaps a branch, has moved; "missing" if it is gone."""
     from dowse.ingest.sources import git
 
     try:
@@ -107,17 +112,15 @@ def _state(source: Source, info: DocumentInfo) -> str:
     except FileNotFoundError:
         return "missing"
     except OSError:
-        return "stale"  # there, but no longer readable: what is indexed cannot be confirmed
+        return "stale"  # exists, but cannot be read and compared
 
 
 def _addresses(sources: Iterable[Source], target: str) -> Iterator[str]:
-    """The uris that a typed path may mean: as a file of this machine, as a uri, as a path inside any source."""
+    """Yield the uris that a typed path may mean: a file on disk, a uri, a path inside any source."""
     absolute = os.path.abspath(os.path.expanduser(target))
     for source in sources:
-        if absolute == source.root:
-            yield source.name
-        elif absolute.startswith(source.root.rstrip("/") + "/"):
-            yield f"{source.name}/{absolute[len(source.root.rstrip('/')) + 1 :]}"
+        if is_inside(absolute, source.root):
+            yield f"{source.name}/{path_in(source.root, absolute)}".rstrip("/")
         if not os.path.isabs(target):
             yield f"{source.name}/{target.removeprefix('./').rstrip('/')}"
     yield target.rstrip("/")
@@ -125,7 +128,3 @@ def _addresses(sources: Iterable[Source], target: str) -> Iterator[str]:
 
 def _uri(info: DocumentInfo) -> str:
     return f"{info.source}/{info.path}"
-
-
-def _is_below(uri: str, folder: str) -> bool:
-    return uri == folder or uri.startswith(folder + "/")

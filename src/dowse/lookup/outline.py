@@ -1,10 +1,12 @@
-"""A document's chunks go in; its outline comes out: sections or symbols, in order, with their lines."""
+"""Outline of a document: its sections or symbols, in order, with their lines."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from dowse.ports import StoreReader
 from dowse.types import Chunk, ChunkId, DocumentInfo
@@ -15,9 +17,8 @@ _HEADING = re.compile(r"#+ ")
 SEPARATOR = " > "
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A symbol or section."""
+class OutlineItem(msgspec.Struct, frozen=True):
+    """Symbol or section."""
 
     name: str
     kind: str  # function, class …, or "section"
@@ -29,9 +30,8 @@ class Entry:
     summary: str | None = None
 
 
-@dataclass(frozen=True)
-class Outline:
-    """What stands in a document."""
+class DocumentOutline(msgspec.Struct, frozen=True):
+    """Outline of one document."""
 
     document_id: str
     title: str
@@ -41,17 +41,17 @@ class Outline:
     corpus_type: str
     language: str | None
     summary: str | None
-    total_lines: int | None  # the last line that a chunk holds
-    entries: tuple[Entry, ...]
+    total_lines: int | None  # the last line of a chunk
+    entries: tuple[OutlineItem, ...]
 
 
-def outline(info: DocumentInfo, reader: StoreReader, *, depth: int | None = None) -> Outline:
-    """The outline of one document; `depth` leaves out what stands deeper, 1 keeps the outermost alone."""
+def outline(info: DocumentInfo, reader: StoreReader, *, depth: int | None = None) -> DocumentOutline:
+    """Outline one document; `depth` 1 keeps only the outermost items."""
     chunks = reader.document_chunks(info.id)
     entries = [entry for entry in _entries(chunks) if depth is None or entry.depth < depth]
     first = chunks[0] if chunks else None
     whole = next((chunk for chunk in chunks if chunk.level == "document"), None)
-    return Outline(
+    return DocumentOutline(
         document_id=info.id,
         title=info.title,
         source_uri=f"{info.source}/{info.path}",
@@ -65,9 +65,9 @@ def outline(info: DocumentInfo, reader: StoreReader, *, depth: int | None = None
     )
 
 
-def _entries(chunks: Sequence[Chunk]) -> list[Entry]:
-    """Each name once: the parts of a long symbol or section count as one, from its first line to its last."""
-    found: dict[tuple[str, str], Entry] = {}
+def _entries(chunks: Sequence[Chunk]) -> list[OutlineItem]:
+    """List each name once, from the first line of its first chunk to the last line of its last."""
+    found: dict[tuple[str, str], OutlineItem] = {}
     for chunk in chunks:
         for entry in _of_chunk(chunk) if chunk.level != "document" else ():
             earlier = found.get((entry.name, entry.kind))
@@ -76,26 +76,26 @@ def _entries(chunks: Sequence[Chunk]) -> list[Entry]:
     return [replace(row, name=row.name.rpartition(SEPARATOR)[2] if row.kind == SECTION else row.name) for row in rows]
 
 
-def _of_chunk(chunk: Chunk) -> Iterator[Entry]:
+def _of_chunk(chunk: Chunk) -> Iterator[OutlineItem]:
     lines = (chunk.start_line, chunk.end_line)
     own = chunk.qualified_name or chunk.symbol_name
     for each in chunk.defines:
-        told = (chunk.signature, chunk.summary) if each.qualified_name == own else (None, None)
-        yield Entry(each.qualified_name, each.kind, _depth(each.qualified_name), each.start_line, each.end_line,
-                    chunk.id, *told)  # fmt: skip
+        texts = (chunk.signature, chunk.summary) if each.qualified_name == own else (None, None)
+        yield OutlineItem(each.qualified_name, each.kind, _depth(each.qualified_name), each.start_line, each.end_line,
+                    chunk.id, *texts)  # fmt: skip
     if own and not chunk.defines and chunk.level == "chunk":
         kind = chunk.symbol_kind or "symbol"
-        yield Entry(own, kind, _depth(own), *lines, chunk.id, chunk.signature, chunk.summary)
+        yield OutlineItem(own, kind, _depth(own), *lines, chunk.id, chunk.signature, chunk.summary)
     elif not own and chunk.section_path and chunk.level == "chunk":
         path = [_HEADING.sub("", part, count=1) for part in chunk.section_path.split(SEPARATOR)]
-        yield Entry(SEPARATOR.join(path), SECTION, len(path) - 1, *lines, chunk.id)
+        yield OutlineItem(SEPARATOR.join(path), SECTION, len(path) - 1, *lines, chunk.id)
 
 
 def _depth(qualified: str) -> int:
     return len(_PARTS.split(qualified)) - 1
 
 
-def _joined(first: Entry, second: Entry) -> Entry:
+def _joined(first: OutlineItem, second: OutlineItem) -> OutlineItem:
     starts = [each.start_line for each in (first, second) if each.start_line is not None]
     ends = [each.end_line for each in (first, second) if each.end_line is not None]
     return replace(first, start_line=min(starts, default=None), end_line=max(ends, default=None))

@@ -1,10 +1,11 @@
-"""Chunks go in; the chunks that edges tie them to come out, each with a sentence that says how."""
+"""Chunks linked to given chunks by edges, each with a sentence about the relation."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from dowse.ports import StoreReader
 from dowse.query.stages.graph import sentence
@@ -13,33 +14,30 @@ from dowse.types import Chunk, Edge
 STRUCTURE = ("part_of", "sequence")
 
 
-@dataclass(frozen=True)
-class Neighbour:
-    """A chunk at the other end of an edge."""
+class LinkedChunk(msgspec.Struct, frozen=True):
+    """Chunk at the other end of an edge."""
 
     relation: str
-    direction: Literal["out", "in"]  # out: the edge leads from what was asked about
+    direction: Literal["out", "in"]  # out: the edge starts at a given chunk
     weight: float
-    sentence: str  # who does what to whom, and why we think so
+    sentence: str  # the relation and its reason
     chunk: Chunk
 
 
-@dataclass(frozen=True)
-class Related:
-    """What was asked about, and what it is tied to."""
+class RelatedChunks(msgspec.Struct, frozen=True):
+    """Given chunks and their linked chunks."""
 
     chunks: tuple[Chunk, ...]
-    neighbours: tuple[Neighbour, ...]
+    neighbours: tuple[LinkedChunk, ...]
     total: int  # before the limit
 
 
 def related(
     chunks: Sequence[Chunk], reader: StoreReader, *, relations: Collection[str] = (), limit: int = 50
-) -> Related:
-    """Neighbours by edge, the heaviest first; what only says that chunks stand beside each other comes last.
+) -> RelatedChunks:
+    """Find linked chunks, the heaviest edges first, structure last; only `relations` if given.
 
-    Edges between the chunks themselves are left out, and of several chunks what stands around each of them.
-    `relations`: only these.
+    Edges between the given chunks are omitted, and for several chunks the edges of structure, too.
     """
     ids = {chunk.id for chunk in chunks}
     edges: dict[tuple[str, str, str], tuple[Edge, bool]] = {}
@@ -51,7 +49,7 @@ def related(
     others = reader.get({end for edge, _ in edges.values() for end in (edge.source_id, edge.target_id)} - ids)
     known = {chunk.id: chunk for chunk in chunks} | dict(others)
     found = [
-        Neighbour(
+        LinkedChunk(
             edge.relation,
             "in" if incoming else "out",
             edge.weight,
@@ -61,14 +59,14 @@ def related(
         for edge, incoming in edges.values()
         if edge.source_id in known and edge.target_id in known
     ]
-    return Related(tuple(chunks), tuple(sorted(found, key=_order)[:limit]), len(found))
+    return RelatedChunks(tuple(chunks), tuple(sorted(found, key=_order)[:limit]), len(found))
 
 
 def _shown(edge: Edge, *, many: bool) -> tuple[str, ...]:
     return () if many and edge.relation in STRUCTURE else (edge.relation,)
 
 
-def _order(neighbour: Neighbour) -> tuple[bool, float, str, str, int, str]:
+def _order(neighbour: LinkedChunk) -> tuple[bool, float, str, str, int, str]:
     chunk = neighbour.chunk
     place = (chunk.source_uri, chunk.start_line or 0, chunk.id)
     return neighbour.relation in STRUCTURE, -neighbour.weight, neighbour.relation, *place

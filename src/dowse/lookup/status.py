@@ -1,4 +1,7 @@
-"""A store goes in; what it holds, and what of it is behind its sources, comes out."""
+"""Status of an index: counts, size, and sources with their stale and missing documents.
+
+Separate from `locate`, which works on any store: this needs the folder and the schema of the embedded one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Text becomes numbers: what a user wrote as the embedder goes in, an embedder that makes unit vectors comes out."""
+"""Models: the name of a model enters; an embedder, reranker or LLM client leaves.
+
+Imports only the core values and ports. Vendor libraries are imported on first use.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +12,7 @@ __all__ = ["open_embedder"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when first used: a search by words alone needs none of it."""
+    """Import on first use: a search by words alone needs no model."""
     if name == "open_embedder":
         from dowse.models.choose import open_embedder
 

@@ -1,24 +1,22 @@
-"""What may enter an embedder and leave it: any text becomes encodable text, a matrix becomes unit rows or an error."""
+"""Checks around a model: text that it can read, vectors of unit length."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from dowse.errors import ModelUnavailableError
-
-if TYPE_CHECKING:
-    from dowse.ports import Matrix
+from dowse.ports import Matrix
 
 
 def plain(text: str) -> str:
-    """The text itself; half characters (lone surrogates), which no tokenizer or server takes, become question marks."""
+    """Replace lone surrogates, which no tokenizer or server accepts, by question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def unit_rows(matrix: Any, *, rows: int, dimension: int, model: str) -> Matrix:
-    """The matrix as float32 rows of unit length; refused when it has another shape, NaN, infinity or a zero row."""
-    import numpy as np
-
+    """Return float32 rows of unit length; refuse another shape, NaN, infinity and zero rows."""
     try:
         found = np.asarray(matrix, dtype=np.float64)
     except (TypeError, ValueError) as err:
@@ -26,8 +24,6 @@ def unit_rows(matrix: Any, *, rows: int, dimension: int, model: str) -> Matrix:
     if found.shape != (rows, dimension):
         shape = " × ".join(map(str, found.shape)) or "a single number"
         raise _refusal(model, f"returned {shape} where {rows} × {dimension} was expected")
-    if rows == 0:
-        return found.astype(np.float32)
     lengths = np.linalg.norm(found, axis=1)
     if not np.isfinite(lengths).all():
         raise _refusal(model, f"returned NaN or infinity in row {int(np.argmin(np.isfinite(lengths)))}")
@@ -39,5 +35,5 @@ def unit_rows(matrix: Any, *, rows: int, dimension: int, model: str) -> Matrix:
 
 def _refusal(model: str, reason: str) -> ModelUnavailableError:
     return ModelUnavailableError(
-        f"model {model!r} {reason}; nothing was kept. See `dowse doctor`, or choose another model"
+        f"model {model!r} {reason}; Dowse discarded the batch. Run `dowse doctor`, or choose another model"
     )

@@ -1,24 +1,23 @@
-"""What a user wrote as the embedder goes in, an embedder comes out; the front door of this package."""
+"""Choice of the embedding model: opens the embedder that a user or an index names."""
 
 from __future__ import annotations
 
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Lock
 
 from dowse.errors import BadRequestError, ModelUnavailableError, NotFoundError
 from dowse.models import registry
-from dowse.models.onnx.recipe import OPTIONAL_FILES, Recipe, folder_recipe
-from dowse.models.onnx.weights import PACK_SUFFIX, REQUIRED_FILES
-from dowse.ports import Progress
+from dowse.models.onnx.recipe import PACK_SUFFIX, Recipe, folder_recipe, packs_in
+from dowse.ports import Embedder, Reporter
+from dowse.trust import is_plain_model, is_trusted, parse_server, refusal
 
-if TYPE_CHECKING:
-    from dowse.ports import Embedder, Reporter
-
-KEY_VARIABLE = "DOWSE_EMBEDDER_API_KEY"
+AUTO = "auto"
+NONE = "none"
+SPEC = "embedder of "  # + model name: key of the stored setting by which an index opens its model again
+PATH_STARTS = ("/", "./", "../", "~")
 _HASH_MODEL = re.compile(r"hash-\d+")  # as an index names it
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def open_embedder(
@@ -30,116 +29,117 @@ def open_embedder(
     allow_fetch: bool = True,
     api_key: str | None = None,
 ) -> Embedder | None:
-    """The embedder that `spec` names; None for `none`.
+    """Open the embedder that `spec` names; None for `none`.
 
     `hash`, `hash:DIM` or `hash-DIM`; a registry name or its hub id; the path of a folder; a hub id `org/name`; or
-    `https://host/v1#model` for an OpenAI-compatible endpoint, whose key may also stand in DOWSE_EMBEDDER_API_KEY.
+    `https://host/v1#model` for an OpenAI-compatible endpoint, whose key may also be in DOWSE_EMBEDDER_API_KEY.
     """
     spec = spec.strip()
-    if spec in ("", "none"):
+    if spec in ("", NONE):
         return None
     if spec == "hash" or spec.startswith("hash:") or _HASH_MODEL.fullmatch(spec):
-        return _open_hash(spec)
-    if spec.startswith(("http://", "https://")):
-        return _open_http(spec, api_key or os.environ.get(KEY_VARIABLE))
+        from dowse.models.embed_hash import DIMENSION, HashEmbedder
+
+        number = spec[len("hash:") :]
+        if number and not number.isdecimal():
+            raise BadRequestError(f"{spec!r} has no whole number of dimensions; try 'hash:256'")
+        return HashEmbedder(int(number) if number else DIMENSION)
+    if (address := parse_server(spec)) is not None:
+        from dowse.models.embed_http import KEY_VARIABLE, HttpEmbedder
+
+        base_url, _, model = address.text.partition("#")
+        if not model:
+            raise BadRequestError(f"{spec!r} does not name a model; add it after a #, as in {base_url}#my-model")
+        return HttpEmbedder(base_url, model, api_key=api_key or os.environ.get(KEY_VARIABLE))
     path, recipe = _local(spec, models_folder, progress, allow_fetch=allow_fetch)
     from dowse.models.embed_onnx import OnnxEmbedder
-    from dowse.models.onnx.preparing import FOLDER
+    from dowse.models.onnx.prepared import FOLDER
 
     return OnnxEmbedder(path, recipe, threads=threads, keep=models_folder / FOLDER)
 
 
-def pull(name: str, models_folder: Path, *, folders: tuple[Path, ...] = (), progress: Reporter | None = None) -> Path:
-    """Where the model is, fetched if need be: a registry name (from `folders` first), or a hub id."""
-    if registry.find(name) is None and _HUB_ID.fullmatch(name):
-        return _pull_hub(name, models_folder, progress)
+def on_this_machine(name: str, models_folder: Path, progress: Reporter | None = None, *, allow_fetch: bool) -> Path:
+    """Return the folder of a registry or hub model; fetch an absent one if allowed."""
+    found = registry.local_folder(name, models_folder)
+    if found is not None:
+        return found
+    if not allow_fetch:
+        raise registry.absent(name, models_folder)
     from dowse.models import fetch
 
-    return fetch.pull(name, models_folder, folders=folders, progress=progress)
+    return fetch.pull(name, models_folder, progress=progress)
 
 
 def _local(spec: str, models_folder: Path, progress: Reporter | None, *, allow_fetch: bool) -> tuple[Path, Recipe]:
-    """Where the files are, and how to use them."""
+    """Find the files of a model and its recipe."""
     entry = registry.find(spec)
     if entry is not None:
-        found = registry.locate(entry, models_folder)
-        if found is None:
-            from dowse.models import fetch
-
-            found = pull(spec, models_folder, progress=progress) if allow_fetch else fetch.path(spec, models_folder)
-        return found, entry.recipe
+        return on_this_machine(spec, models_folder, progress, allow_fetch=allow_fetch), entry.recipe
     folder = Path(spec).expanduser()
     if folder.is_dir() or folder.suffix == PACK_SUFFIX:
         return folder, _folder_recipe(folder)
-    if spec.startswith(("/", "./", "../", "~")):
-        raise NotFoundError(f"no model folder {folder}; see `dowse models list` for names")
-    if _HUB_ID.fullmatch(spec):
-        folder = _hub_folder(spec, models_folder)
-        if not folder.is_dir():
-            if not allow_fetch:
-                raise ModelUnavailableError(
-                    f"model {spec!r} is not on this machine ({models_folder}); run `dowse models pull {spec}`"
-                )
-            _pull_hub(spec, models_folder, progress)
+    if spec.startswith(PATH_STARTS):
+        raise NotFoundError(f"no model folder {folder}; run `dowse models list` for names")
+    if registry.HUB_ID.fullmatch(spec):
+        folder = on_this_machine(spec, models_folder, progress, allow_fetch=allow_fetch)
         return folder, folder_recipe(folder, spec)
     raise registry.unknown(spec)
 
 
 def _folder_recipe(path: Path) -> Recipe:
-    """Of a folder, or of a pack, which only the registry can name."""
-    packs = [path] if path.suffix == PACK_SUFFIX else sorted(path.glob(f"*{PACK_SUFFIX}"))
+    """Read the recipe of a folder; that of a pack is in the registry only."""
+    packs = packs_in(path)
     if not packs:
         return folder_recipe(path, path.resolve().name)
     if not packs[0].is_file():
-        raise NotFoundError(f"no model file {packs[0]}; see `dowse models list` for names")
+        raise NotFoundError(f"no model file {packs[0]}; run `dowse models list` for names")
     for entry in registry.ENTRIES:
         if any((file.name, file.size_bytes) == (packs[0].name, packs[0].stat().st_size) for file in entry.files):
             return entry.recipe
-    raise BadRequestError(f"{packs[0]} is not a pack that Dowse knows; see `dowse models list`")
+    raise BadRequestError(f"{packs[0]} is not a pack that Dowse knows; run `dowse models list` for names")
 
 
-def _hub_folder(hub_id: str, models_folder: Path) -> Path:
-    return models_folder / hub_id.replace("/", "--")
+class Models:
+    """Embedding models of one engine: opened on first use, then kept."""
 
+    def __init__(self, wanted: Embedder | str, models_folder: Path, threads: int, index: Path) -> None:
+        self._wanted = wanted
+        self._index = index
+        self._folder = models_folder
+        self._threads = threads
+        self._opened: dict[str, Embedder | None] = {}
+        self._lock = Lock()
 
-def _pull_hub(hub_id: str, models_folder: Path, progress: Reporter | None) -> Path:
-    import tempfile
+    @property
+    def words_only(self) -> bool:
+        return self._wanted == NONE
 
-    from dowse.models.fetch_hub import download_files
+    @property
+    def spec(self) -> str | None:
+        """The requested model by name, in a form that opens it from any folder."""
+        if not isinstance(self._wanted, str) or self._wanted in (AUTO, NONE):
+            return None
+        path = Path(self._wanted).expanduser()
+        return str(path.absolute()) if path.exists() else self._wanted
 
-    target = _hub_folder(hub_id, models_folder)
-    if target.is_dir():
-        return target
-    if progress:
-        progress(Progress("pull", 0, None, hub_id))
-    models_folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".pull-", dir=models_folder) as workshop:
-        folder = Path(workshop) / "model"
-        folder.mkdir()
-        try:
-            download_files(hub_id, REQUIRED_FILES, folder, optional=OPTIONAL_FILES)
-        except ModelUnavailableError as err:
+    def for_index(self, spec: str | None, report: Reporter | None = None) -> Embedder | None:
+        """Open the embedder for an index with vectors of `spec`, or without vectors yet. None: words only."""
+        if not isinstance(self._wanted, str):
+            return self._wanted
+        name = (spec or registry.DEFAULT) if self._wanted == AUTO else self._wanted
+        if self._wanted == AUTO and not (is_plain_model(name) or registry.find(name) or is_trusted(self._index, name)):
             raise ModelUnavailableError(
-                f"model {hub_id!r} cannot be had: {err}. Give a folder instead, or one of `dowse models list`"
-            ) from err
-        if not target.exists():
-            folder.rename(target)
-    return target
+                refusal(self._index, name, "send text to a server or load a model from outside")
+            )
+        with self._lock:
+            if name not in self._opened:
+                self._opened[name] = open_embedder(
+                    name, models_folder=self._folder, threads=self._threads, progress=report
+                )
+            return self._opened[name]
 
-
-def _open_hash(spec: str) -> Embedder:
-    from dowse.models.embed_hash import DIMENSION, HashEmbedder
-
-    number = spec[len("hash:") :]
-    if number and not number.isdecimal():
-        raise BadRequestError(f"{spec!r} has no whole number of dimensions; try 'hash:256'")
-    return HashEmbedder(int(number) if number else DIMENSION)
-
-
-def _open_http(spec: str, api_key: str | None) -> Embedder:
-    from dowse.models.embed_http import HttpEmbedder
-
-    base_url, _, model = spec.partition("#")
-    if not model:
-        raise BadRequestError(f"{spec!r} does not name a model; write it behind a #, as in {base_url}#my-model")
-    return HttpEmbedder(base_url, model, api_key=api_key)
+    def required(self, report: Reporter | None = None) -> Embedder:
+        found = self.for_index(None, report)
+        if found is None:
+            raise ModelUnavailableError("no embedding model was named; run `dowse models list` for names")
+        return found

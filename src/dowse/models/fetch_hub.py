@@ -1,6 +1,6 @@
-"""A hub id goes in, files of that repository lie in a folder afterwards; safetensors only, never pickled weights.
+"""Download from the model hub: files of a repository, safetensors only, never pickled weights.
 
-`huggingface_hub` does the talking, so HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE mean what they mean elsewhere.
+It uses `huggingface_hub`, so HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE work as everywhere.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ def download_files(hub_id: str, names: Sequence[str], into: Path, *, optional: S
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
-    disable_progress_bars()  # we report our own
-    # Its cache is put beside, not into the home directory: what is wanted is copied, the rest is thrown away.
+    disable_progress_bars()  # Dowse reports its own progress
+    # A temporary cache instead of the one in the home directory: the wanted files are copied, the rest is deleted.
     cache = into.parent / f"{into.name}-hub-cache"
     with _translated(hub_id, names[0]):
-        # One question without retries, or a machine that is offline would wait for half a minute.
+        # One request without retries first: an offline machine would otherwise wait for half a minute.
         huggingface_hub.get_hf_file_metadata(huggingface_hub.hf_hub_url(hub_id, names[0]), timeout=_TIMEOUT_S)
     for name in [*names, *optional]:
         with _translated(hub_id, name):
             try:
                 found = huggingface_hub.hf_hub_download(hub_id, name, cache_dir=cache)
             except EntryNotFoundError as err:
-                # The local one says that the hub fell silent, not that there is no such file.
+                # The local error means that the hub did not reply, not that the file is missing.
                 if name in optional and not isinstance(err, LocalEntryNotFoundError):
                     continue
                 raise
@@ -42,7 +42,7 @@ def download_files(hub_id: str, names: Sequence[str], into: Path, *, optional: S
 
 @contextmanager
 def _translated(hub_id: str, name: str) -> Iterator[None]:
-    """The border: whatever the hub's library raises for reasons of its own says what was asked for."""
+    """Turn errors of the hub library into ModelUnavailableError that names the file or repository."""
     from huggingface_hub.errors import (
         EntryNotFoundError,
         HFValidationError,
@@ -56,11 +56,11 @@ def _translated(hub_id: str, name: str) -> Iterator[None]:
     except HFValidationError as err:
         raise ModelUnavailableError(f"{hub_id!r} is not a hub id") from err
     except RepositoryNotFoundError as err:
-        raise ModelUnavailableError(f"the model hub has no {hub_id}, or not for everyone") from err
+        raise ModelUnavailableError(f"the model hub has no public repository {hub_id}") from err
     except LocalEntryNotFoundError as err:
-        raise ModelUnavailableError(f"the model hub fell silent over {name}") from err
+        raise ModelUnavailableError(f"the model hub did not reply to the request for {name}") from err
     except EntryNotFoundError as err:
-        raise ModelUnavailableError(f"the model hub has no {name} for {hub_id}") from err
+        raise ModelUnavailableError(f"repository {hub_id} on the model hub has no {name}") from err
     except (TransportError, OSError) as err:
         reason = next(iter(str(err).splitlines()), type(err).__name__).rstrip(".")
-        raise ModelUnavailableError(f"the model hub does not give {name}: {reason}") from err
+        raise ModelUnavailableError(f"the model hub refused {name}: {reason}") from err

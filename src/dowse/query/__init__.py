@@ -1,1 +1,4 @@
-"""A question goes in, a ranked and explained result comes out; `pipeline.answer` is the way in."""
+"""The query path: a request and a store enter, a ranked and explained result leaves.
+
+`pipeline` runs the stages that `assemble` puts together. Imports core values and ports only: no store, no model.
+"""

@@ -1,4 +1,4 @@
-"""A profile and the parts at hand go in; the steps after the legs come out, in the profile's order."""
+"""Assembly of the stages after the legs, in the order of the profile."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ from secrets import token_bytes
 import msgspec
 
 from dowse.filters import Prefix
-from dowse.ports import LLM, Reranker, StoreReader
+from dowse.fusion_kernel import FusionKernel
+from dowse.ports import LLM, QuerySession, Reranker
 from dowse.query.cache import CachedReranker, Caches
-from dowse.query.plan.profiles import PROFILES, Link, Place, Profile
+from dowse.query.plan.profiles import PROFILES, Link, Profile, StageSlot
 from dowse.query.result import coverage
+from dowse.query.stages.document_groups import GroupByDocument, MergeCopies
 from dowse.query.stages.exact_names import ExactNames
-from dowse.query.stages.freshness_and_boost import CorpusBoost, Freshness, Threshold
+from dowse.query.stages.freshness_and_boost import FAMILY, CorpusBoost, Freshness, Threshold
 from dowse.query.stages.fusion import Fuse, Method, MinMax, ReciprocalRank, ZScore
 from dowse.query.stages.graph import Graph, GraphSlots
 from dowse.query.stages.hydrate import Hydrate
 from dowse.query.stages.leg_weights import Alpha, ByLeg
-from dowse.query.stages.neighbour_smoothing import Company
+from dowse.query.stages.neighbour_smoothing import NeighbourSmoothing
 from dowse.query.stages.parents import AttachParents, ReplaceByParent
 from dowse.query.stages.rerank import Rerank
 from dowse.query.stages.rerank_heuristic import HeuristicReranker
+from dowse.query.stages.signals import Signals
 from dowse.query.stages.state import Query, Stage
 from dowse.tokenizer import Tokenizer
 from dowse.types import Degradation, DocumentInfo
@@ -32,8 +35,8 @@ NO_CROSS_ENCODER = "no cross-encoder is configured; set DOWSE_RERANKER to a hub 
 NO_LLM = "no LLM is configured; set DOWSE_LLM_BASE_URL and DOWSE_LLM_MODEL"
 
 
-_AGING = (Prefix("corpus_type", Freshness.family),)  # hits that freshness may move
-_SETTLED = frozenset({"freshness", "boost", "exact", "parents"})  # stages that move few hits, and tell which
+_AGING = (Prefix("corpus_type", FAMILY),)  # hits that freshness may move
+_MOVE_FEW = frozenset({"freshness", "boost", "exact", "parents"})  # stages whose moves can be foreseen
 
 
 def _now() -> datetime:
@@ -46,37 +49,39 @@ def _no_documents() -> Iterable[DocumentInfo]:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a query may use besides the store and the embedder; all of it may be missing."""
+    """Optional parts of a query besides the store and the embedder. A dataclass, to keep `secret` out of its repr."""
 
     llm: LLM | None = None
     cross_encoder: Reranker | None = None
     cross_encoder_note: str = NO_CROSS_ENCODER  # why there is none
-    cross_encoder_lost: bool = False  # there should be one
+    cross_encoder_lost: bool = False  # configured, and cannot be opened
+    open_cross_encoder: Callable[[], Reranker | None] | None = None  # called by the first query that needs it
     profiles: tuple[Profile, ...] = PROFILES
     caches: Caches | None = None
+    fusion_kernel: FusionKernel | None = None  # None: numpy does the arithmetic
     secret: bytes = field(default_factory=lambda: token_bytes(16), repr=False)  # of the LLM reranker's tags
     documents: Callable[[], Iterable[DocumentInfo]] = _no_documents
     now: Callable[[], datetime] = _now
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A stage and what may happen to it."""
+    """A stage, and the rules for its failure."""
 
     stage: Stage
-    optional: bool = False  # UnavailableError skips it, with a note
-    even_late: bool = False  # an optional step that runs when no time is left, too
-    may_hang: bool = False  # asks something outside; with a deadline it is left behind when that passes
+    optional: bool = False  # an UnavailableError skips it, with a note
+    even_late: bool = False  # runs after the deadline, too
+    may_hang: bool = False  # calls another process; abandoned at the deadline
 
 
 Wave = tuple[Step, ...]
-"""Steps that run side by side. When there is more than one, they may only add lists."""
+"""Steps that run in parallel. When there is more than one, they may only add lists."""
 
 
 class Assembly(msgspec.Struct, frozen=True):
-    """Makes the stages of one query."""
+    """Factory of the stages of one query."""
 
     profile: Profile
-    reader: StoreReader
+    reader: QuerySession
     tokenizer: Tokenizer
     parts: Parts = msgspec.field(default_factory=Parts)
     left_s: Callable[[], float | None] = lambda: None
@@ -86,10 +91,10 @@ class Assembly(msgspec.Struct, frozen=True):
         share = coverage(self.reader.stats)
         weights = Alpha(profile.alpha, share) if profile.weights is None else ByLeg(profile.weights)
         if profile.merge == "flat":
-            return Fuse(self.reader, self.method(), weights)
+            return Fuse(self.reader, self.method(), weights, self.parts.fusion_kernel)
         from dowse.query.stages.fusion_nested import FuseNested
 
-        return FuseNested(self.reader, self.method(), weights)
+        return FuseNested(self.reader, self.method(), weights, self.parts.fusion_kernel)
 
     def method(self) -> Method:
         match self.profile.fusion:
@@ -100,43 +105,48 @@ class Assembly(msgspec.Struct, frozen=True):
             case "rrf":
                 return ReciprocalRank(self.profile.rank_constant, self.profile.missing_rank)
 
-    def company(self) -> Wave:
+    def smoothing(self) -> Wave:
         own = self.profile
-        wanted = own.fusion == "z" and (own.crowd > 0 or own.pull > 0)
-        company = Company(self.reader, own.crowd, own.pull, self.reader.tables)
-        return (Step(company, optional=True, even_late=True),) if wanted else ()
+        wanted = own.fusion == "z" and (own.hubness > 0 or own.smoothing > 0)
+        stage = NeighbourSmoothing(self.reader, own.hubness, own.smoothing, self.parts.fusion_kernel)
+        return (Step(stage, optional=True, even_late=True),) if wanted else ()
 
     def hydrate(self, query: Query, steps: Iterable[Wave], *, only_shown: bool, early: bool) -> list[Hydrate]:
-        """Of the whole window, or of what is shown where no later stage can move a hit or look for one.
+        """Return stages that fetch the window, or only the shown hits if no later stage can reorder or add hits.
 
-        `early`: what is shown comes first, so that someone who waits sees it before the rest of the window is fetched.
+        `early`: a stage of its own fetches the shown hits first, so that a stream can send them.
         """
         own = self.profile
-        settled = only_shown and not (own.exact and query.mentions) and own.parents != "replace"
-        settled = settled and {step.stage.name for (step,) in steps} <= _SETTLED
-        if not settled or (own.boost and CorpusBoost(own.boost_rules).matching(query.text)):
+        fixed = only_shown and not (own.exact and query.mentions) and own.parents != "replace"
+        fixed = fixed and {step.stage.name for (step,) in steps} <= _MOVE_FEW
+        if not fixed or (own.boost and CorpusBoost(own.boost_rules).matching(query.text)):
             shown = [Hydrate(self.reader, own.top_k)] if early and own.top_k < own.window else []
             return [*shown, Hydrate(self.reader, own.window, name="window" if shown else "hydrate")]
         return [Hydrate(self.reader, own.window, own.top_k, _AGING)]
 
     def later(self) -> Iterator[Wave]:
-        """The stages after hydration that are on, one after the other."""
+        """Yield the stages after hydration that are on."""
         stages = self._stages()
-        for place in self.profile.order:
-            for step in self._links() if place == "rerank" else self._step(place, stages[place]):
+        order = self.profile.order if "group" in self.profile.order else (*self.profile.order, "group")
+        for slot in order:
+            for step in self._links() if slot == "rerank" else self._step(slot, stages[slot]):
                 yield (step,)
 
-    def _step(self, place: Place, stage: Stage | None) -> list[Step]:
-        # A threshold that was asked for is not optional: what it should drop would be a wrong answer. And what costs
-        # less than a look at the clock is not skipped for the clock's sake.
-        return [] if stage is None else [Step(stage, optional=place != "min_score", even_late=place != "graph")]
+    def _step(self, slot: StageSlot, stage: Stage | None) -> list[Step]:
+        # A threshold and groups are not optional: the answer would be wrong without them. Stages other than the graph
+        # take less time than a look at the clock, so they run after the deadline, too.
+        required = slot in ("min_score", "group")
+        return [] if stage is None else [Step(stage, optional=not required, even_late=slot != "graph")]
 
-    def _stages(self) -> dict[Place, Stage | None]:
-        """By place; None where it is off."""
+    def _stages(self) -> dict[StageSlot, Stage | None]:
+        """Return the stage of each slot of the order; None where it is off."""
         own, reader = self.profile, self.reader
-        fresh = own.freshness_weight > 0 and own.freshness_half_life_days > 0  # S0-13
+        fresh = own.freshness_weight > 0 and own.freshness_half_life_days > 0
         cut = own.min_score > 0 or own.min_similarity is not None
         return {
+            "copies": MergeCopies() if own.group == "document" else None,
+            "signals": Signals(self.tokenizer) if own.signals and own.group == "none" else None,
+            "group": GroupByDocument(self.tokenizer) if own.group == "document" else None,
             "graph": Graph(reader, own.graph_options) if own.graph else None,
             "replace_parents": ReplaceByParent(reader) if own.parents == "replace" else None,
             "freshness": self._freshness() if fresh else None,
@@ -164,7 +174,7 @@ class Assembly(msgspec.Struct, frozen=True):
             if reranker is None:
                 continue
             outside = link in ("cross-encoder", "llm")
-            # The heuristic's word already holds what came before it, and the score's is that (C-19, S4-12).
+            # The heuristic includes the score before it, and `score` is that score: neither is blended.
             weight = own.rerank_weight if outside else 1.0
             window = min(own.llm_window, own.window) if link == "llm" else own.window
             stage = Rerank(reranker, link, weight, window, self._time_left)
@@ -179,7 +189,7 @@ class Assembly(msgspec.Struct, frozen=True):
         if link == "heuristic":
             return HeuristicReranker(tokenizer=self.tokenizer)
         if link == "score":
-            from dowse.query.stages.rerank_score import ScoreReranker
+            from dowse.query.stages.rerank import ScoreReranker
 
             return ScoreReranker()
         if link == "cross-encoder":
@@ -196,10 +206,10 @@ class Assembly(msgspec.Struct, frozen=True):
 
 
 def missing_links(profile: Profile, parts: Parts, *, asked: bool) -> tuple[Degradation, ...]:
-    """What is to be said about links that are not configured.
+    """Return notes about rerankers that are not configured.
 
-    A cross-encoder is an extra: its absence needs no word, unless a request asks for it or it cannot be opened. An LLM
-    is what a profile counts on.
+    A cross-encoder is an extra: its absence is noted only if the request asks for it or it cannot be opened. A profile
+    with an LLM depends on it.
     """
     notes = []
     if "cross-encoder" in profile.rerank and parts.cross_encoder is None and (asked or parts.cross_encoder_lost):

@@ -1,35 +1,34 @@
-"""Memories of a long-lived engine: questions' vectors and rerankers' judgements go in once, and come out again.
+"""Per-engine caches of query vectors and reranker scores, bounded, least recently used first out.
 
-A judgement is kept under the hash of the text that was judged, so a changed chunk never gets an old score. Sizes are
-bounded: what was not used for longest goes first.
+A score is stored under the hash of the scored text, so a changed chunk never gets an old score.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from threading import Lock
 from typing import Generic, TypeVar
 
+import msgspec
 import numpy as np
 
 from dowse.ports import Candidate, Embedder, Matrix, Reranker, Vector
 from dowse.types import Role
 
-VECTORS = 2_000  # questions; 1.5 KB each at 384 dimensions, so 3 MB; chosen
-SCORES = 50_000  # judgements; about 300 bytes each, so 15 MB: 1,000 questions with a window of 50; chosen
+VECTORS = 2_000  # queries; 1.5 KB each at 384 dimensions, so 3 MB; chosen
+SCORES = 50_000  # about 300 bytes each, so 15 MB: 1,000 queries with a window of 50; chosen
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 VectorKey = tuple[str, str]
-"""Model and question."""
+"""Model and query."""
 ScoreKey = tuple[str, str, str]
-"""Model, question and content hash."""
+"""Model, query and content hash."""
 
 
-class Memory(Generic[K, V]):
-    """The `limit` most recently used values. Safe to share between threads."""
+class LruCache(Generic[K, V]):
+    """Cache of the `limit` most recently used values. Safe to share between threads."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -54,20 +53,18 @@ class Memory(Generic[K, V]):
                 self._values.popitem(last=False)
 
 
-@dataclass(frozen=True, eq=False)
-class Caches:
-    """What one engine remembers between queries."""
+class Caches(msgspec.Struct, frozen=True, eq=False):
+    """Caches of one engine, shared by its queries."""
 
-    vectors: Memory[VectorKey, Vector] = field(default_factory=lambda: Memory(VECTORS))
-    scores: Memory[ScoreKey, float] = field(default_factory=lambda: Memory(SCORES))
+    vectors: LruCache[VectorKey, Vector] = msgspec.field(default_factory=lambda: LruCache(VECTORS))
+    scores: LruCache[ScoreKey, float] = msgspec.field(default_factory=lambda: LruCache(SCORES))
 
 
-@dataclass(frozen=True, eq=False)
-class CachedEmbedder:
-    """Satisfies `dowse.ports.Embedder`. Only questions are remembered; chunks have the store's cache by content."""
+class CachedEmbedder(msgspec.Struct, frozen=True, eq=False):
+    """Embedder that caches the vectors of queries; the store caches those of chunks."""
 
     inner: Embedder
-    memory: Memory[VectorKey, Vector]
+    cache: LruCache[VectorKey, Vector]
 
     @property
     def model(self) -> str:
@@ -80,28 +77,27 @@ class CachedEmbedder:
     def embed(self, texts: Sequence[str], *, role: Role) -> Matrix:
         if role != "query":
             return self.inner.embed(texts, role=role)
-        known = {text: self.memory.get((self.model, text)) for text in texts}
+        known = {text: self.cache.get((self.model, text)) for text in texts}
         missing = [text for text, vector in known.items() if vector is None]
         if missing:
             for text, row in zip(missing, self.inner.embed(missing, role=role), strict=True):
                 vector = row.copy()  # a view would keep the whole batch alive, and could be written to
                 vector.setflags(write=False)
-                self.memory.put((self.model, text), vector)
+                self.cache.put((self.model, text), vector)
                 known[text] = vector
         rows = [vector for text in texts if (vector := known[text]) is not None]
         return np.array(rows, np.float32).reshape(len(texts), self.dimension)
 
 
-@dataclass(frozen=True, eq=False)
-class CachedReranker:
-    """Satisfies `dowse.ports.Reranker`, around one that judges by prefix and text alone, which is what is hashed.
+class CachedReranker(msgspec.Struct, frozen=True, eq=False):
+    """Reranker that caches the scores of one that reads prefix and text only, which the content hash covers.
 
-    Not around one that looks at names, links or the value so far: those change without the hash changing. What was
-    not judged is not remembered, so it is asked again.
+    A reranker that reads names, links or earlier scores must not be cached: they change without the hash. Candidates
+    without a score are scored again.
     """
 
     inner: Reranker
-    memory: Memory[ScoreKey, float]
+    cache: LruCache[ScoreKey, float]
 
     @property
     def model(self) -> str:
@@ -111,7 +107,7 @@ class CachedReranker:
         self, query: str, candidates: Sequence[Candidate], *, timeout_s: float | None = None
     ) -> Sequence[float | None]:
         keys = [(self.model, query, each.chunk.content_hash) for each in candidates]
-        scores = [self.memory.get(key) for key in keys]
+        scores = [self.cache.get(key) for key in keys]
         missing = [at for at, score in enumerate(scores) if score is None]
         if not missing:
             return scores
@@ -119,5 +115,5 @@ class CachedReranker:
         for at, score in zip(missing, fresh, strict=True):
             scores[at] = score
             if score is not None:
-                self.memory.put(keys[at], score)
+                self.cache.put(keys[at], score)
         return scores

@@ -1,17 +1,18 @@
-"""Reading matter for a language model: a result and a budget go in, numbered and cited passages that fit come out."""
+"""Context for a language model: numbered, cited passages of a result within a budget of tokens."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from math import ceil
+
+import msgspec
 
 from dowse.errors import BadRequestError
 from dowse.filters import Filter, matches
-from dowse.ports import StoreReader
-from dowse.types import Chunk, ChunkId, QueryResult
+from dowse.ports import ChunkReader
+from dowse.types import AnyChunk, Chunk, ChunkId, QueryResult
 
 SMALLEST_BUDGET = 50  # tokens; chosen: less holds no passage worth citing
 _LETTERS_PER_TOKEN = 4  # of a long word; the usual rule of thumb for English and code
@@ -20,21 +21,19 @@ _PIECES = re.compile(r"[^\W\d_]+|\d|[^\w\s]|_|\n")
 Count = Callable[[str], int]
 
 
-@dataclass(frozen=True)
-class Passage:
-    """A stretch of one document, to be cited by its number."""
+class Passage(msgspec.Struct, frozen=True):
+    """A part of one document, cited by its number."""
 
     number: int  # from 1, best first
     citation: str  # source_uri:first-last
     title: str
     text: str
     tokens: int  # with its heading
-    chunk_ids: tuple[ChunkId, ...]  # the hits it answers for
+    chunk_ids: tuple[ChunkId, ...]  # the hits it covers
 
 
-@dataclass(frozen=True)
-class Context:
-    """What fits. `left_out` counts hits that no longer did."""
+class Context(msgspec.Struct, frozen=True):
+    """Passages that fit. `left_out` counts the hits that do not."""
 
     query: str
     passages: tuple[Passage, ...]
@@ -44,28 +43,28 @@ class Context:
 
     @property
     def text(self) -> str:
-        """All passages, each below a line `[1] place · title`."""
+        """All passages, each below a line `[1] file:lines · title`."""
         return "\n\n".join(_block(each.number, each.citation, each.title, each.text) for each in self.passages)
 
 
 def estimated_tokens(text: str) -> int:
-    """An estimate from above for English and code: a piece for every digit, sign and line, more for a long word."""
+    """Estimate tokens of English and code from above: one for every digit, sign and line, more for long words."""
     return sum(ceil(len(piece) / _LETTERS_PER_TOKEN) for piece in _PIECES.findall(text))
 
 
 def assembled(
-    result: QueryResult, reader: StoreReader, budget_tokens: int, where: Filter = (), count: Count = estimated_tokens
+    result: QueryResult, reader: ChunkReader, budget_tokens: int, where: Filter = (), count: Count = estimated_tokens
 ) -> Context:
-    """Hits in their order; `where` is the query's filter, for the sections.
+    """Return passages in the order of the hits; `where` is the filter of the query, for sections.
 
-    A section takes the place of its parts when two of them are hits and it fits; what a passage holds already is not
-    said again; a hit that does not fit makes room for the next one that does.
+    A section replaces its parts when two of them are hits and it fits. No passage repeats another. A hit that does not
+    fit is skipped.
     """
     if budget_tokens < SMALLEST_BUDGET:
         raise BadRequestError(f"budget_tokens is {budget_tokens}; give at least {SMALLEST_BUDGET}")
     parents = _parents(result, reader, where)
     passages: list[Passage] = []
-    held: list[Chunk] = []
+    held: list[AnyChunk] = []
     answered: set[ChunkId] = set()
     used = left_out = 0
     for hit in result.chunks:
@@ -85,8 +84,8 @@ def assembled(
     return Context(result.query, tuple(passages), used, budget_tokens, left_out)
 
 
-def _fitting(number: int, candidates: Iterator[Chunk], left: int, count: Count) -> tuple[Chunk, int] | None:
-    """The first that fits, and its tokens, with the blank line behind it."""
+def _fitting(number: int, candidates: Iterator[AnyChunk], left: int, count: Count) -> tuple[AnyChunk, int] | None:
+    """Return the first chunk that fits, and its tokens with the blank line after it."""
     for chunk in candidates:
         tokens = count(_block(number, cited(chunk), titled(chunk), chunk.text) + "\n\n")
         if tokens <= left:
@@ -95,9 +94,9 @@ def _fitting(number: int, candidates: Iterator[Chunk], left: int, count: Count) 
 
 
 def _candidates(
-    hit: Chunk, result: QueryResult, parents: Mapping[ChunkId, Chunk], held: list[Chunk]
-) -> Iterator[Chunk]:
-    """What may speak for a hit: its section, a longer hit that holds it, itself; nothing that repeats what is held."""
+    hit: AnyChunk, result: QueryResult, parents: Mapping[ChunkId, Chunk], held: list[AnyChunk]
+) -> Iterator[AnyChunk]:
+    """Yield passages for a hit: its section, a longer hit that contains it, itself; none that repeats a passage."""
     parent = parents.get(hit.parent_id or "")
     longer = [each for each in result.chunks if each.id != hit.id and _holds(each, hit)]
     wider = [*((parent,) if parent else ()), *sorted(longer, key=lambda each: (-len(each.text), each.id))]
@@ -105,15 +104,15 @@ def _candidates(
     yield hit
 
 
-def _parents(result: QueryResult, reader: StoreReader, where: Filter) -> dict[ChunkId, Chunk]:
-    """Sections that two or more hits share and that pass the query's own filter (B-34)."""
+def _parents(result: QueryResult, reader: ChunkReader, where: Filter) -> dict[ChunkId, Chunk]:
+    """Return the sections that two or more hits share and that pass the filter."""
     shared = Counter(hit.parent_id for hit in result.chunks if hit.parent_id is not None)
     found = reader.get([each for each, times in shared.items() if times > 1])
     return {each: chunk for each, chunk in found.items() if chunk.level == "section" and matches(chunk, where)}
 
 
-def _holds(outer: Chunk, inner: Chunk) -> bool:
-    """Whether what one chunk says is all in the other: itself, its part, its lines, or the same words elsewhere."""
+def _holds(outer: AnyChunk, inner: AnyChunk) -> bool:
+    """Return whether a chunk contains another: itself, its part, its lines, or the same words elsewhere."""
     if inner.id == outer.id or inner.text.strip() in outer.text:
         return True
     if inner.document_id != outer.document_id:
@@ -124,13 +123,13 @@ def _holds(outer: Chunk, inner: Chunk) -> bool:
     return outer.start_line <= inner.start_line and inner_last <= last
 
 
-def cited(chunk: Chunk) -> str:
+def cited(chunk: AnyChunk) -> str:
     if chunk.start_line is not None:
         return f"{chunk.source_uri}:{chunk.start_line}-{chunk.end_line or chunk.start_line}"
     return f"{chunk.source_uri}, page {chunk.page}" if chunk.page is not None else chunk.source_uri
 
 
-def titled(chunk: Chunk) -> str:
+def titled(chunk: AnyChunk) -> str:
     return chunk.qualified_name or chunk.symbol_name or chunk.section_path or chunk.document_title
 
 

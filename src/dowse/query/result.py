@@ -1,50 +1,59 @@
-"""The end of the path: a traced slate goes in, the result that every face shows comes out."""
+"""Results: the finished state of a query becomes the public QueryResult with its hits."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
-from math import floor
+from math import floor, isnan
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import structs
 
 from dowse.identity import id_number
-from dowse.ports import StoreReader, StoreStats
+from dowse.ports import QuerySession, StoreStats
 from dowse.query.explain.why import Historian, Matched
 from dowse.query.stages.confidence import Confidence
-from dowse.query.stages.state import Hit, Slate, Traced
-from dowse.tokenizer import Tokenizer
-from dowse.types import Chunk, QueryMetadata, QueryRequest, QueryResult, Score, ScoredChunk
+from dowse.query.stages.state import Fused, Hit, QueryState, Traced
+from dowse.reports import QueryMetadata
+from dowse.types import Chunk, DocumentGroup, Grouping, QueryRequest, QueryResult, Score, ScoredChunk
 
-# A leg's count goes by its own name; these stages' by what they made.
+# Names of counts that differ from the name of their stage.
 COUNT_NAMES: Mapping[str, str] = {"fuse": "union", "hydrate": "hydrated", "window": "hydrated"}
 
 
 _DEFAULTS: Mapping[str, Any] = {
     each.name: each.default
     for each in fields(ScoredChunk)
-    if each.name not in Chunk.__dataclass_fields__ and each.name != "scores"
+    if each.name not in Chunk.__struct_fields__ and each.name != "scores"
 }
+Groups = tuple[DocumentGroup, ...]
+Staleness = Callable[[Collection[str]], Mapping[str, bool]]
+"""By document id, whether its file changed since it was indexed; unknown documents are left out."""
 
 
-class Asked(msgspec.Struct, frozen=True):
-    """What the result has to know besides the slate."""
+def unchecked(document_ids: Collection[str]) -> Mapping[str, bool]:
+    return {}
+
+
+class ResultContext(msgspec.Struct, frozen=True):
+    """Values that the result needs besides the state of its query."""
 
     request: QueryRequest
     fusion: str
     model: str | None  # that embedded the question
-    reader: StoreReader
-    tokenizer: Tokenizer
+    reader: QuerySession
     answer_style: str
     started_s: float  # on time.perf_counter
+    staleness: Staleness = unchecked
+    group: Grouping = "none"
 
 
 def coverage(stats: StoreStats) -> float:
-    """Share of the chunks that have a vector; an empty store lacks none."""
+    """Return the share of chunks that have a vector; 1 for an empty store."""
     return stats.vectors / stats.chunks if stats.chunks else 1.0
 
 
@@ -53,71 +62,104 @@ def coverage_note(stats: StoreStats) -> str:
     return f"vectors cover {share} % of the chunks; run `dowse index` to finish them"
 
 
-def result_of(traced: Traced, asked: Asked) -> QueryResult:
-    """The one trim to k happens here."""
-    slate = traced.slate
-    sure = slate.confidence
-    shown = slate.hits[: slate.query.k]
-    matched = _matched(shown, slate, asked.reader) if asked.request.explain else ({},) * len(shown)
-    count = 1 + max((hit.row for hit in shown if hit.row is not None), default=-1)
-    historian = None if slate.fused is None else Historian(slate.fused, count)
-    chunks = tuple(_scored(hit, slate, held, historian) for hit, held in zip(shown, matched, strict=True))
-    variants = tuple(each.text for each in slate.query.variants)
-    return QueryResult(
-        query=asked.request.text,
-        chunks=chunks,
-        query_type=slate.query_type,
-        answer_style=asked.answer_style,
-        nothing_found=not chunks or (sure is not None and sure.nothing_found),
-        confidence=None if sure is None else sure.value,
-        degraded=slate.degraded,
-        expanded_queries=(asked.request.text, *variants) if variants else (),
-        metadata_answer=slate.metadata_answer,
-        service_context=slate.service_context,
-        query_metadata=_metadata(traced, asked, len(chunks)),
+def result_of(traced: Traced, context: ResultContext) -> QueryResult:
+    """Return the answer; the one trim to k happens here."""
+    state = traced.state
+    return result_with(scored_chunks(state.hits[: state.query.k], state, context), traced, context)
+
+
+def groups_of(hits: Sequence[Hit], shown: Sequence[ScoredChunk], state: QueryState, context: ResultContext) -> Groups:
+    """Return the documents of hits that were grouped; `shown` are the hits in their public form."""
+    if context.group != "document":
+        return ()
+    others = iter(scored_chunks([each for hit in hits for each in hit.passages], state, context))
+    return tuple(
+        DocumentGroup(best.source_uri, (best, *(next(others) for _ in hit.passages)))
+        for hit, best in zip(hits, shown, strict=True)
     )
 
 
-def _matched(hits: Sequence[Hit], slate: Slate, reader: StoreReader) -> Sequence[Matched]:
-    """Which of the question's terms each hit holds."""
+def scored_chunks(hits: Sequence[Hit], state: QueryState, context: ResultContext) -> tuple[ScoredChunk, ...]:
+    """Return hits in their public form, the only place that makes it."""
+    words = any(each.vector is None for each in state.lists)  # else no score has terms to explain
+    matched = _matched(hits, state, context.reader) if context.request.explain and words else ({},) * len(hits)
+    count = 1 + max((hit.row for hit in hits if hit.row is not None), default=-1)
+    historian = None if state.fused is None else Historian(state.fused, count)
+    stale = context.staleness({hit.chunk.document_id for hit in hits})
+    return tuple(
+        _scored_chunk(hit, state, stale, partial(_explained, hit, held, historian))
+        for hit, held in zip(hits, matched, strict=True)
+    )
+
+
+def result_with(chunks: tuple[ScoredChunk, ...], traced: Traced, context: ResultContext) -> QueryResult:
+    """Return the answer that shows these hits."""
+    state = traced.state
+    sure = state.confidence
+    hits = state.hits[: len(chunks)]
+    variants = tuple(each.text for each in state.query.variants)
+    return QueryResult(
+        query=context.request.text,
+        chunks=chunks,
+        groups=groups_of(hits, chunks, state, context),
+        query_type=state.query_type,
+        answer_style=context.answer_style,
+        nothing_found=not chunks or (sure is not None and sure.nothing_found),
+        confidence=None if sure is None else sure.value,
+        degraded=state.degraded,
+        expanded_queries=(context.request.text, *variants) if variants else (),
+        metadata_answer=state.metadata_answer,
+        service_context=state.service_context,
+        query_metadata=_metadata(traced, context, len(chunks)),
+    )
+
+
+def _matched(hits: Sequence[Hit], state: QueryState, reader: QuerySession) -> Sequence[Matched]:
+    """Return by hit and leg the query terms that it holds."""
     ids = np.array([id_number(hit.found.id) for hit in hits], np.uint64)
-    return reader.held_terms(dict(slate.query.terms), ids)
+    return reader.held_terms(dict(state.query.terms), ids)
 
 
-def _scored(hit: Hit, slate: Slate, matched: Matched, historian: Historian | None) -> ScoredChunk:
-    """Past the constructor: a frozen one sets its fields one by one, and 46 of them take five times as long as this."""
-    fused, row = slate.fused, hit.row
-    made = object.__new__(ScoredChunk)
-    given = vars(made)
-    given.update(vars(hit.chunk))
+def _scored_chunk(
+    hit: Hit, state: QueryState, stale: Mapping[str, bool], explain: Callable[[], tuple[Score, ...]]
+) -> ScoredChunk:
+    """Make the public form of a hit, past the frozen constructor.
+
+    The constructor sets 48 fields one by one and takes five times as long. And `scores` is left out on purpose:
+    `ScoredChunk.__getattr__` calls `explain` when it is first read.
+    """
+    shown = object.__new__(ScoredChunk)
+    given = vars(shown)
+    given.update(structs.asdict(hit.chunk))
     given.update(_DEFAULTS)
-    _give_later(given, hit, slate.confidence)
-    if fused is None or row is None or historian is None:
-        given["scores"] = hit.scores
-        return made
-    historian.give_legs(given, row)
+    given["stale"] = stale.get(hit.chunk.document_id)
+    _give_later(given, hit, state.confidence)
+    if state.fused is not None and hit.row is not None:
+        _give_fused(given, state.fused, hit.row)
+    given["_explain"] = explain
+    return shown
+
+
+def _give_fused(given: dict[str, Any], fused: Fused, row: int) -> None:
+    """Set the scores of the legs and of fusion; a paraphrase's scores are in the history only."""
+    for column in fused.columns:
+        if not column.variant and not isnan(score := float(column.scores[row])):
+            given[f"{column.leg}_score"] = score
     given["rrf_score"] = float(fused.raw[row]) if fused.method.name == "rrf" else None
-    given["fusion_score"] = historian.value(row)
-    given["_tell"] = partial(_told, historian, row, matched, hit.scores)
-    return made
+    given["fusion_score"] = float(fused.values[row])
 
 
-def _told(historian: Historian, row: int, matched: Matched, later: tuple[Score, ...]) -> tuple[Score, ...]:
-    return (*historian(row, matched), *later)
-
-
-def changed(chunk: ScoredChunk, **given: Any) -> ScoredChunk:
-    """`dataclasses.replace` past the constructor, as above."""
-    made = object.__new__(ScoredChunk)
-    vars(made).update(vars(chunk), **given)
-    return made
+def _explained(hit: Hit, matched: Matched, historian: Historian | None) -> tuple[Score, ...]:
+    later = (Score(*structs.astuple(each)) for each in hit.scores)
+    return (*(historian(hit.row, matched) if historian is not None and hit.row is not None else ()), *later)
 
 
 def _give_later(given: dict[str, Any], hit: Hit, sure: Confidence | None) -> None:
-    """What the stages after fusion say. A boost may lift a value above 1 for the order's sake; it is shown as 1."""
+    """Set the scores of stages after fusion. A boost may lift a value above 1; it is shown as 1."""
     given["rerank_score"] = hit.rerank
     given["final_score"] = min(hit.value, 1.0)
     given["parents"] = hit.parents
+    given["copies"] = hit.copies
     given["graph_context"] = hit.graph
     if sure is not None:
         given["confidence"] = sure.of_hits.get(hit.chunk.id)
@@ -127,18 +169,18 @@ def _give_later(given: dict[str, Any], hit: Hit, sure: Confidence | None) -> Non
             given["child_lines"] = (child.start_line, child.end_line or child.start_line)
 
 
-def _metadata(traced: Traced, asked: Asked, returned: int) -> QueryMetadata:
+def _metadata(traced: Traced, context: ResultContext, returned: int) -> QueryMetadata:
     counts = {COUNT_NAMES.get(each.stage, each.stage): each.count for each in traced.trace if each.count is not None}
     return QueryMetadata(
-        total_ms=1000 * (time.perf_counter() - asked.started_s),
+        total_ms=1000 * (time.perf_counter() - context.started_s),
         stages=tuple((each.stage, each.ms) for each in traced.trace),
         counts=(
             *counts.items(),
             ("returned", returned),
-            ("dropped", traced.slate.dropped),
+            ("dropped", traced.state.dropped),
         ),
-        embedding_coverage=coverage(asked.reader.stats),
-        model=asked.model,
-        fusion=asked.fusion,
-        chunks=asked.reader.stats.chunks,
+        embedding_coverage=coverage(context.reader.stats),
+        model=context.model,
+        fusion=context.fusion,
+        chunks=context.reader.stats.chunks,
     )

@@ -1,7 +1,6 @@
-"""The familiar retrievers: a store and a few options go in; objects that answer by the stages of this package come out.
+"""Public retrievers for users who bring their own store, embedder or reranker; an Engine needs none of them.
 
-Each is a profile with the names its users know, over any store of `dowse.ports`; none has a path of its own. An Engine
-does all of this and more; these are for those who bring a store, an embedder or a reranker of their own.
+Each is a profile under a familiar name, over any store of `dowse.ports`, and runs the pipeline of this package.
 """
 
 from __future__ import annotations
@@ -9,25 +8,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from msgspec import structs
+
 from dowse.errors import BadRequestError
 from dowse.filters import Filter
-from dowse.ports import LLM, Embedder, Reranker, Store
+from dowse.ports import LLM, Embedder, Reranker, SearchableStore
 from dowse.query.assemble import Parts
-from dowse.query.pipeline import answer
-from dowse.query.plan.classify import classify, plan
+from dowse.query.guard import guarded
+from dowse.query.pipeline import answer, planned
+from dowse.query.plan.classify import Plan
 from dowse.query.plan.profiles import POOL_FACTOR, Profile, named
 from dowse.query.stages.graph import GraphOptions
 from dowse.tokenizer import Tokenizer
 from dowse.types import QueryRequest, QueryResult, QueryType, ScoredChunk
 
-KEYWORD_WEIGHT = 0.3  # S4-08
+KEYWORD_WEIGHT = 0.3  # of the `graph` profile
 
 
 @dataclass(frozen=True)
 class RetrievalPipeline:
-    """Any profile over any store (S0-06). `reranker` takes the cross-encoder's place in the profile's chain."""
+    """Pipeline of any profile over any store. `reranker` replaces the cross-encoder of the profile's chain."""
 
-    store: Store
+    store: SearchableStore
     embedder: Embedder | None = None
     reranker: Reranker | None = None
     llm: LLM | None = None
@@ -35,7 +37,7 @@ class RetrievalPipeline:
     tokenizer: Tokenizer = field(default_factory=Tokenizer, compare=False, repr=False)
 
     def query(self, request: QueryRequest) -> QueryResult:
-        """The request's own profile is not looked at: this pipeline is one."""
+        """Answer a request; its own profile is ignored."""
         parts = Parts(
             llm=self.llm, cross_encoder=self.reranker, profiles=(self.profile,), documents=self.store.documents
         )
@@ -48,32 +50,37 @@ class RetrievalPipeline:
 
 @dataclass(frozen=True)
 class HybridRetriever:
-    """Vectors and words, fused by rank; parents in place of their children, then the reranker, then a minimum (S4-04).
+    """Retriever that fuses vectors and words by rank, replaces chunks by their parents, reranks, and cuts at a minimum.
 
-    `alpha` is the weight of the vectors, 1 − `keyword_weight`: give one of them, or two that agree (C-03).
+    `alpha` is the weight of the vectors, 1 − `keyword_weight`: give one of them, or two that agree.
     """
 
-    store: Store
+    store: SearchableStore
     embedder: Embedder | None = None
     reranker: Reranker | None = None
     keyword_weight: float | None = None
     alpha: float | None = None
-    overfetch: int = POOL_FACTOR  # candidates of each leg, for each hit wanted (S4-05)
+    overfetch: int = POOL_FACTOR  # candidates of each leg, per wanted hit
     min_score: float = 0.0
-    missing_rank: int | None = None  # S3-09 had 1000
+    missing_rank: int | None = None
     where: Filter = ()
 
-    def retrieve(self, query: str, top_k: int | None = None, alpha: float | None = None) -> Sequence[ScoredChunk]:
-        """`alpha` of this question; 0 (words only) and 1 (vectors only) count as given (S3-12)."""
+    def retrieve(
+        self, query: str, top_k: int | None = None, alpha: float | None = None, where: Filter = ()
+    ) -> Sequence[ScoredChunk]:
+        """Return the hits; `alpha` overrides the weight for this query: 0 is words only, 1 is vectors only.
+
+        `where` adds clauses to the filter of the retriever, for this query.
+        """
         own = self.profile()
         wanted = own.top_k if top_k is None else top_k
         request = QueryRequest(
-            query, top_k=wanted, alpha=alpha, where=self.where, depth=max(self.overfetch, 1) * max(wanted, 1)
+            query, top_k=wanted, alpha=alpha, where=(*self.where, *where), depth=max(self.overfetch, 1) * max(wanted, 1)
         )
         return RetrievalPipeline(self.store, self.embedder, self.reranker, profile=own).query(request).chunks
 
     def profile(self) -> Profile:
-        return replace(
+        return structs.replace(
             named("graph"),
             name="hybrid",
             graph=False,
@@ -96,12 +103,12 @@ class HybridRetriever:
 
 @dataclass(frozen=True)
 class GraphRetriever:
-    """Seeds by vector, then along the edges of the chunk graph (S4-14). Without edges it is a vector search.
+    """Retriever that finds seeds by vector and follows the edges of the chunk graph; a vector search without edges.
 
-    `seed_keyword_weight` above 0 lets words choose seeds, too; they are still scored by their cosine (B-35).
+    With `seed_keyword_weight` above 0, words find seeds as well; their score remains the cosine.
     """
 
-    store: Store
+    store: SearchableStore
     embedder: Embedder | None = None
     reranker: Reranker | None = None
     options: GraphOptions = field(default_factory=lambda: GraphOptions(by_cosine=True))
@@ -109,12 +116,12 @@ class GraphRetriever:
     where: Filter = ()
 
     def retrieve(self, query: str, top_k: int | None = None) -> Sequence[ScoredChunk]:
-        # Only seeds are searched for: what else is found comes along the edges.
+        # The search finds seeds only; edges lead to the other hits.
         request = QueryRequest(query, top_k=top_k, where=self.where, depth=self.options.seeds)
         return RetrievalPipeline(self.store, self.embedder, self.reranker, profile=self.profile()).query(request).chunks
 
     def profile(self) -> Profile:
-        return replace(
+        return structs.replace(
             named("graph"),
             name="graph-retriever",
             alpha=1 - self.seed_keyword_weight,
@@ -126,28 +133,37 @@ class GraphRetriever:
 
 @dataclass(frozen=True)
 class QueryProcessor:
-    """The `papers` profile: classify, expand, retrieve, merge, rerank (S3-26)."""
+    """Processor of the `papers` profile: classify, expand, retrieve, merge, rerank."""
 
-    store: Store
+    store: SearchableStore
     embedder: Embedder | None = None
     llm: LLM | None = None
     tokenizer: Tokenizer = field(default_factory=Tokenizer, compare=False, repr=False)
 
-    def process(self, query: str, where: Filter = ()) -> QueryResult:
-        """A blank question is answered at once: factual, and with nothing (S3-43)."""
+    def process(self, query: str, where: Filter = (), top_k: int | None = None) -> QueryResult:
+        """Answer a query; a blank one gets an empty factual result. `top_k` overrides that of the query type."""
         if not query.strip():
             return QueryResult(query, query_type=QueryType.FACTUAL, answer_style="concise", nothing_found=True)
         pipeline = RetrievalPipeline(
             self.store, self.embedder, llm=self.llm, profile=named("papers"), tokenizer=self.tokenizer
         )
-        return pipeline.query(QueryRequest(query, where=where))
+        return pipeline.query(QueryRequest(query, top_k=top_k, where=where))
 
     def retrieve(self, query: str, top_k: int | None = None) -> Sequence[ScoredChunk]:
-        return self.process(query).chunks[:top_k]
+        return self.process(query, top_k=top_k).chunks
 
     def classify(self, query: str) -> QueryType:
-        return classify(query)
+        """Return the type that `process` uses: the language model's if there is one, else that of the rules."""
+        return self._plan(query).query_type
+
+    def expand(self, query: str) -> list[str]:
+        """Return the query and other wordings; the query alone without a language model or its answer."""
+        return [query, *self._plan(query).variants]
+
+    def _plan(self, query: str) -> Plan:
+        own = named("papers")
+        return planned(QueryRequest(query), own, Parts(llm=guarded(self.llm, "language model")), None)[0]
 
     def answer_style(self, query: str) -> str:
-        """concise, detailed, structured or direct (S3-32)."""
-        return plan(query).answer_style
+        """Return concise, detailed, structured or direct."""
+        return self._plan(query).answer_style

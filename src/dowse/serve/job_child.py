@@ -1,7 +1,6 @@
-"""One index run in a process of its own: what to read enters on stdin, progress and the report leave on stdout as lines
-of JSON.
+"""Child process of an index job: reads its order from stdin, writes progress and report to stdout as lines of JSON.
 
-Apart from the server, so that reading files takes no time from the questions that it answers meanwhile.
+A separate process, so that indexing takes no time from the queries of the server.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ from dowse.errors import DowseError
 from dowse.ports import Progress, Reporter
 from dowse.serve.wire import result as wire
 
-EVERY_S = 0.1  # at most so often is progress told; chosen
+EVERY_S = 0.1  # between two progress lines; chosen
 
 
-class Order(msgspec.Struct, frozen=True):
-    """What is to be done."""
+class IndexJobOrder(msgspec.Struct, frozen=True):
+    """Order of an index job."""
 
     index: str
     paths: tuple[str, ...]
@@ -32,34 +31,34 @@ class Order(msgspec.Struct, frozen=True):
 
 
 def main() -> None:
-    # What a library prints must not stand between our lines.
+    # Output that a library prints must not mix with our lines.
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=IndexJobOrder)
     config = Config.load(Path.cwd(), os.environ)
     try:
         with dowse.open(order.index, create=False, config=config, embedder=config.embedder) as engine:
-            report = engine.index(order.paths, embed=order.embed, wait=True, report=_teller(channel))
-        _tell(channel, {"report": wire.report_object(report)})
+            report = engine.index(order.paths, embed=order.embed, wait=True, report=_reporter(channel))
+        _write(channel, {"report": wire.report_object(report)})
     except DowseError as error:
-        _tell(channel, wire.error_object(error))
+        _write(channel, wire.error_object(error))
 
 
-def _teller(channel: BinaryIO) -> Reporter:
-    told_s = 0.0
+def _reporter(channel: BinaryIO) -> Reporter:
+    written_s = 0.0
     phase = ""
 
-    def tell(progress: Progress) -> None:
-        nonlocal told_s, phase
-        if monotonic() - told_s < EVERY_S and progress.phase == phase and progress.done != progress.total:
+    def report(progress: Progress) -> None:
+        nonlocal written_s, phase
+        if monotonic() - written_s < EVERY_S and progress.phase == phase and progress.done != progress.total:
             return
-        told_s, phase = monotonic(), progress.phase
-        _tell(channel, {"progress": wire.plain(progress)})
+        written_s, phase = monotonic(), progress.phase
+        _write(channel, {"progress": wire.plain(progress)})
 
-    return tell
+    return report
 
 
-def _tell(channel: BinaryIO, row: wire.Object) -> None:
+def _write(channel: BinaryIO, row: wire.Object) -> None:
     channel.write(wire.encode(row) + b"\n")
     channel.flush()
 

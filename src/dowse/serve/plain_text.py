@@ -1,7 +1,7 @@
-"""Hits enter; lines of plain text that are safe to print leave: where a hit is, its best lines, its scores.
+"""Plain text of results: hits enter; their locations, best lines and scores leave, safe to print.
 
-What was indexed is not trusted: it may hold escape sequences that move the cursor, change the window's title
-or hide text, so nothing of it is printed before `clean` or `clean_path` has seen it.
+Indexed text is not trusted: its escape sequences could move the cursor, change the window's title or hide text.
+So all of it passes `clean` or `clean_path` before it is printed.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 if TYPE_CHECKING:
     from dowse.tokenizer import Tokenizer
-    from dowse.types import Chunk, ScoredChunk
+    from dowse.types import AnyChunk, ScoredChunk
 
 TAB_COLUMNS = 4
 SCORE_DIGITS = 3
@@ -28,37 +29,34 @@ _PATH_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\
 _RUN = re.compile(r"[\w$]+")
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a chunk is."""
+class ChunkLocation(msgspec.Struct, frozen=True):
+    """Path of a chunk, for people and for programs."""
 
     name: str  # for people, escaped
     path: str  # for other programs, not escaped
     file: Path | None  # on this machine, if it is there
 
 
-@dataclass(frozen=True)
-class Places:
-    """Source roots by name, and the folder we stand in: chunks become places."""
+class ChunkLocator(msgspec.Struct, frozen=True):
+    """Finder of a chunk's file: source roots by name, and the current folder."""
 
     roots: Mapping[str, str]
     cwd: Path
 
-    def of(self, chunk: Chunk) -> Place:
-        """Relative to where we stand when below it; else as the index calls it, and absolute for programs."""
+    def of(self, chunk: AnyChunk) -> ChunkLocation:
+        """Return a path relative to the current folder if below it; else the index's name, absolute for programs."""
         root = self.roots.get(chunk.document_source)
         file = Path(root) / chunk.file_path if root and chunk.file_path else None
         if file is None or not os.path.isfile(file):
-            return Place(clean_path(chunk.source_uri), chunk.source_uri, None)
+            return ChunkLocation(clean_path(chunk.source_uri), chunk.source_uri, None)
         if file.is_relative_to(self.cwd):
             path = str(file.relative_to(self.cwd))
-            return Place(clean_path(path), path, file)
-        return Place(clean_path(chunk.source_uri), str(file), file)
+            return ChunkLocation(clean_path(path), path, file)
+        return ChunkLocation(clean_path(chunk.source_uri), str(file), file)
 
 
-@dataclass(frozen=True)
-class Line:
-    """A line of a chunk, and which stretches of it match the query."""
+class MarkedLine(msgspec.Struct, frozen=True):
+    """A line of a chunk, and the spans that match the query."""
 
     number: int | None
     text: str
@@ -66,7 +64,7 @@ class Line:
 
 
 class Marker:
-    """Finds the words of a query in text, by the tokenizers that the index uses."""
+    """Matcher of a query's words in text, by the tokenizers that the index uses."""
 
     def __init__(self, query: str, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
@@ -81,34 +79,34 @@ class Marker:
         stems, _ = self._tokenizer.prose(run)
         return not self._prose.isdisjoint(stems) or not self._code.isdisjoint(self._tokenizer.code(run))
 
-    def snippet(self, chunk: Chunk, context_lines: int) -> tuple[Line, ...]:
-        """The line with most matches (the first one that is not blank, if none) and its neighbours."""
+    def snippet(self, chunk: AnyChunk, context_lines: int) -> tuple[MarkedLine, ...]:
+        """Return the line with most matches (else the first that is not blank) and its neighbours."""
         texts = clean(chunk.text).split("\n")
         marked = [self.marks(text) for text in texts]
         first = next((i for i, text in enumerate(texts) if text.strip()), 0)
         best = max(range(len(texts)), key=lambda i: (len(marked[i]), i == first, -i))
         start, stop = max(best - context_lines, 0), min(best + context_lines + 1, len(texts))
-        return tuple(Line(_number(chunk, i), texts[i], marked[i]) for i in range(start, stop))
+        return tuple(MarkedLine(_number(chunk, i), texts[i], marked[i]) for i in range(start, stop))
 
 
 def clean(text: str) -> str:
-    """Text without escape sequences and control characters; tabs become blanks, newlines stay."""
+    """Remove escape sequences and control characters; tabs become blanks, newlines stay."""
     text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
     return _printable(_CONTROLS.sub("", text.expandtabs(TAB_COLUMNS)))
 
 
 def clean_line(text: str) -> str:
-    """The same, in one line."""
+    """Clean text and join it to one line."""
     return " ".join(clean(text).split())
 
 
 def clean_path(path: str) -> str:
-    """A path in one line: what cannot be printed is shown as an escape, so two paths never look the same."""
+    """Escape the unprintable characters of a path, so that two paths never look the same."""
     return _printable(_PATH_CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), path))
 
 
 def wants_colour(env: Mapping[str, str], *, refused: bool, terminal: bool) -> bool:
-    """A flag first, then NO_COLOR, FORCE_COLOR, CLICOLOR, and the terminal itself."""
+    """Decide by the flag first, then NO_COLOR, FORCE_COLOR, CLICOLOR, and the terminal itself."""
     if refused or env.get("NO_COLOR"):
         return False
     if forced(env):
@@ -120,8 +118,8 @@ def forced(env: Mapping[str, str]) -> bool:
     return any(env.get(name, "") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE"))
 
 
-def hit_line(chunk: ScoredChunk, place: Place) -> str:
-    """`path:line:score:first line`, for pipes; `path:p3:…` where there are pages and no lines."""
+def hit_line(chunk: ScoredChunk, place: ChunkLocation) -> str:
+    """Format `path:line:score:first line` for pipes, or `path:p3:…` where there are pages and no lines."""
     text = next((line.strip() for line in clean(chunk.text).split("\n") if line.strip()), "")
     score = f"{chunk.final_score:.{SCORE_DIGITS}f}"
     line = chunk.start_line or (f"p{chunk.page}" if chunk.page else 1)
@@ -129,7 +127,7 @@ def hit_line(chunk: ScoredChunk, place: Place) -> str:
 
 
 def explain_lines(chunk: ScoredChunk) -> list[str]:
-    """The way through the stages, one a line."""
+    """Format the scores of a result, one stage a line."""
     rows = [
         (score.stage, f"{score.value:.4f}", f"#{score.rank}" if score.rank else "", clean_line(score.why))
         for score in chunk.scores
@@ -138,7 +136,7 @@ def explain_lines(chunk: ScoredChunk) -> list[str]:
 
 
 def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
-    """Columns as wide as their widest cell, two blanks apart."""
+    """Align columns by their widest cell, two blanks apart."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -150,7 +148,7 @@ def table(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]
 
 
 def human_bytes(count: float) -> str:
-    """`3.4 MB`; a kilobyte is 1,024 bytes."""
+    """Format a size as `3.4 MB`; a kilobyte is 1,024 bytes."""
     for unit in ("bytes", "KB", "MB", "GB"):
         if count < 1024:
             return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
@@ -166,10 +164,10 @@ def bullets(lines: Iterable[str], indent: int = 2) -> str:
     return "\n".join(" " * indent + line for line in lines)
 
 
-def _number(chunk: Chunk, offset: int) -> int | None:
+def _number(chunk: AnyChunk, offset: int) -> int | None:
     return None if chunk.start_line is None else chunk.start_line + offset
 
 
 def _printable(text: str) -> str:
-    """Without lone surrogates, which no terminal can be sent."""
+    """Replace lone surrogates, which cannot be encoded for a terminal."""
     return text.encode("utf-8", "replace").decode("utf-8")

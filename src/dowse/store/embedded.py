@@ -1,4 +1,4 @@
-"""The embedded store: a folder with the truth in SQLite and derived parts beside it, behind the store's port."""
+"""Embedded store: a folder with SQLite as the source of truth and derived search segments beside it."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from dowse.errors import BadRequestError, BusyError, CorruptIndexError, NoIndexE
 from dowse.store.files import replace_file, storing
 from dowse.store.kernels.numpy_kernel import NUMPY, Kernel
 from dowse.store.lock import WriterLock
-from dowse.store.segments.arrays import Maps
-from dowse.store.segments.generation import Generation, Stamp, current
-from dowse.store.segments.parts import Shelf
-from dowse.store.segments.state import States
+from dowse.store.segments.arrays import MappedFiles
+from dowse.store.segments.generation import GENERATION, UNPUBLISHED, Generation, Stamp, current
+from dowse.store.segments.parts import WriterCache
+from dowse.store.segments.state import PartState, States
 from dowse.store.snapshot import Snapshot
 from dowse.store.sql.database import Database, create_database
 from dowse.store.sql.schema import DATABASE, DERIVED, LOCK
-from dowse.store.sql.vector_cache import Embeddings, Model
+from dowse.store.sql.vector_cache import Model, VectorCache
 from dowse.types import DocumentInfo, Source
 
 if TYPE_CHECKING:
     from dowse.store.writer import EmbeddedWriter
 
-_CREATE_WAIT_S = 30.0  # another process is making the same index, which takes milliseconds; chosen
+_CREATE_WAIT_S = 30.0  # while another process creates the same index, which takes milliseconds; chosen
 _RETRIES = (
     20  # a reader meets a publication in the making; each try takes the newer one. 5 were too few beside busy cores
 )
 
 
 class EmbeddedStore:
-    """Opened by any number of processes; written by one at a time."""
+    """Store in one folder; any number of processes read it, one at a time writes. Satisfies `ports.Store`."""
 
     def __init__(self, folder: Path, *, read_only: bool = False, create: bool = True, kernel: Kernel = NUMPY) -> None:
         self.folder = folder
@@ -40,7 +40,7 @@ class EmbeddedStore:
         self._lock_file = folder / LOCK
         self._read_only = read_only
         self._kernel = kernel
-        self._shelf = Shelf()
+        self._cache = WriterCache()
         if not (folder / DATABASE).exists():
             if read_only or not create:
                 raise NoIndexError(f"there is no index at {folder}; run `dowse index PATH` to make one")
@@ -48,13 +48,13 @@ class EmbeddedStore:
         self.database = Database(folder / DATABASE, read_only=read_only)
         self._snapshot: Snapshot | None = None
         self._stamp: Stamp = ()
-        self._maps = Maps()
+        self._maps = MappedFiles()
         self._lock = Lock()
         if not read_only and self._behind():
             self._catch_up()
 
     def reader(self) -> Snapshot:
-        """The newest published moment; the same object while nothing new is published."""
+        """Return the newest published snapshot; the same object while nothing new is published."""
         with self._lock:
             if self._snapshot is None:
                 self._snapshot, self._stamp = self._take(self._place())
@@ -66,7 +66,7 @@ class EmbeddedStore:
             return self._snapshot
 
     def fact(self, key: str) -> str | None:
-        """A small thing to remember that is not about a document."""
+        """Return a small value that is not about a document."""
         return self.database.fact(key)
 
     def set_fact(self, key: str, value: str) -> None:
@@ -79,7 +79,7 @@ class EmbeddedStore:
 
         lock = WriterLock(self._lock_file, wait_s)
         try:
-            return EmbeddedWriter(self._derived, self.database, lock, self.reader, self._shelf)
+            return EmbeddedWriter(self._derived, self.database, lock, self.reader, self._cache)
         except BaseException:
             lock.close()
             raise
@@ -95,8 +95,8 @@ class EmbeddedStore:
 
     def close(self) -> None:
         self._snapshot = None
-        self._maps = Maps()
-        self._shelf.close()
+        self._maps = MappedFiles()
+        self._cache.close()
         self.database.close()
 
     def place(self) -> Generation:
@@ -104,28 +104,28 @@ class EmbeddedStore:
 
     def _place(self) -> Generation:
         found = current(self._derived)
-        if found is None:
+        if found is None and self.database.fact(GENERATION) is not None:
             raise CorruptIndexError(f"{self._derived} is missing; run `dowse rebuild`")
-        return found
+        return found or Generation(self._derived, UNPUBLISHED)
 
     def _take(self, place: Generation, stamp: Stamp | None = None) -> tuple[Snapshot, Stamp]:
-        """`stamp` is the place's, where it was just looked at, and its CURRENT is known to mean this place."""
+        """Map a snapshot. `stamp` is that of `place` where it was just read, and CURRENT names this place."""
         for left in reversed(range(_RETRIES)):
             looked_at, stamp = stamp is not None, stamp or place.stamp()
             try:
-                maps = Maps(self._maps)
-                states = States(*map(self._shelf.published, stamp[1:]))
+                maps = MappedFiles(self._maps)
+                states = States(*map(self._cache.published, stamp[1:])) if place.number else States(PartState(0, 0))
                 snapshot = Snapshot(
                     place, self._model(place), self.database, self._kernel, maps, self._snapshot, states
                 )
                 maps.forget()
                 self._maps = maps
-                # A compaction forgets tombstones once its generation serves: without them the dead would rise.
+                # A compaction deletes tombstones when its generation serves: without them deleted chunks reappear.
                 if (looked_at and place.still_serves(stamp)) or (newer := self._place()).number == place.number:
                     return snapshot, stamp
                 place, stamp = newer, None
             except (CorruptIndexError, FileNotFoundError):
-                # A file that a newer publication replaced is no damage; damage is the same at a second look.
+                # A file that a newer publication replaced is no damage. Real damage is still there at a second try.
                 newer = self._place()
                 if not left or (newer == place and newer.stamp() == stamp):
                     raise
@@ -133,29 +133,30 @@ class EmbeddedStore:
         raise CorruptIndexError(f"{self._derived} changes faster than it can be read")
 
     def _model(self, place: Generation) -> Model | None:
-        """The one that serves. A number always means the same model."""
+        """Return the model that serves. A number always means the same model."""
         known = self._snapshot.model if self._snapshot is not None else None
         if known is not None and known.number == place.model:
             return known
-        return next((model for model in Embeddings(self.database).models() if model.number == place.model), None)
+        return next((model for model in VectorCache(self.database).models() if model.number == place.model), None)
 
     def _behind(self) -> bool:
-        """Whether the derived parts lack something the truth has, or cannot be read."""
+        """Check whether the segments lack rows of the database, or cannot be read."""
         try:
             return self.reader().seq != self.database.seq()
         except (CorruptIndexError, FileNotFoundError):
             return True
 
     def _catch_up(self) -> None:
-        """Mend it, unless another process writes: a writer begins by mending."""
+        """Repair the segments, unless another process writes: a writer begins with the repair."""
         with suppress(BusyError):
             self.writer(wait_s=0.0).close()
 
 
 def _create(folder: Path) -> None:
-    """Make an empty index, under the writer's lock: of two that begin at once, one must not replace the other's."""
+    """Create an empty index under the writer's lock, so that two processes do not replace each other's."""
     with storing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)  # it holds text of private files; chmod opens it to a group
     lock = WriterLock(folder / LOCK, _CREATE_WAIT_S)
     try:
         if not (folder / DATABASE).exists():

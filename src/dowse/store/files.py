@@ -1,6 +1,4 @@
-"""The border to the file system: small files go in whole and come out whole, and what it refuses becomes an error that
-says what to do.
-"""
+"""File system access: small files are read and written whole, and a refusal becomes a StorageError."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ Mark = tuple[int, int, int]  # when a file was changed, which one it is, its byt
 
 @contextmanager
 def storing(folder: Path, name: str = "") -> Iterator[None]:
-    """What the file system refuses becomes a StorageError."""
+    """Turn a refusal of the file system into a StorageError."""
     try:
         yield
     except OSError as err:
@@ -35,7 +33,7 @@ def replace_file(path: Path, data: bytes, *, sync: bool = True) -> None:
     """Write a small file so that it is wholly old or wholly new after any crash; of the machine, too, if synced."""
     temporary = f"{path}.new"
     with storing(path):
-        with open(temporary, "wb") as file:
+        with open(temporary, "wb", opener=lambda name, flags: os.open(name, flags, file_mode(path.parent))) as file:
             file.write(data)
             if sync:
                 file.flush()
@@ -43,6 +41,18 @@ def replace_file(path: Path, data: bytes, *, sync: bool = True) -> None:
         os.replace(temporary, path)
         if sync:
             sync_folder(path.parent)
+
+
+def file_mode(folder: str | Path) -> int:
+    """Return the mode of a new file: read and write for those who may enter the folder."""
+    return os.stat(folder).st_mode & 0o666
+
+
+def make_folder(folder: Path) -> None:
+    """Create a folder with the mode of the one above it; one that exists stays as it is."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(mode=os.stat(folder.parent).st_mode & 0o777, exist_ok=True)
 
 
 def sync_folder(folder: Path) -> None:
@@ -54,13 +64,13 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_file(folder: Path, name: str) -> bytes:
-    """A small file. Without pathlib and buffers: a third of the time, and an update reads some of them."""
+    """Read a small file. Without pathlib and buffers: a third of the time, and an update reads some of them."""
     with open(f"{folder}/{name}", "rb", buffering=0) as file:
         return file.read()
 
 
 def write_at(handle: int, data: bytes | memoryview, at: int) -> None:
-    """All of it, however many calls that takes."""
+    """Write all of it, in as many calls as it takes."""
     while written := os.pwrite(handle, data, at):
         if written == len(data):
             return
@@ -68,7 +78,7 @@ def write_at(handle: int, data: bytes | memoryview, at: int) -> None:
 
 
 def mark(path: str) -> Mark | None:
-    """Changes when a file is replaced or grows; None where there is none."""
+    """Return a value that changes when a file is replaced or grows; None where there is none."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""One writer at a time, across processes: a lock that the operating system lets go of when its holder dies."""
+"""Lock of the one writer, across processes; the operating system releases it when its holder dies."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import time
 from pathlib import Path
 
 from dowse.errors import BusyError
-from dowse.store.files import storing
+from dowse.store.files import file_mode, storing
 
 _POLL_S = 0.05  # chosen: quick enough for a person, cheap enough for a day
 
 
 class WriterLock:
-    """Held from construction to `close`."""
+    """Lock file, held from construction to `close`."""
 
     def __init__(self, path: Path, wait_s: float = 0.0) -> None:
         try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, file_mode(path.parent))
         except OSError:
             with storing(path):
                 raise
@@ -35,7 +35,7 @@ class WriterLock:
         self._sign(path)
 
     def _sign(self, path: Path) -> None:
-        """Who holds it, for those who wait. Written over the last holder's, so that a full disk has room for it."""
+        """Write the process id for those who wait, over the last holder's, so that a full disk has room for it."""
         name = f"{os.getpid()}\n".encode()
         try:
             os.ftruncate(self._file, os.pwrite(self._file, name, 0))

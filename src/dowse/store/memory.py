@@ -1,20 +1,21 @@
-"""The reference store: short, slow, obviously right. Every other store must agree with it."""
+"""Reference store in memory: short, slow, obviously right. Every other store must agree with it."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 
+import msgspec
 import numpy as np
+from msgspec import structs
 
 from dowse.errors import ModelMismatchError
 from dowse.filters import Filter, check, matches
 from dowse.identity import embedded_text, id_number, number_id, searchable_text
-from dowse.link_names import names_of
-from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, Pending, Slots, StoreStats, Values, Vector
+from dowse.link_names import Name, names_of
+from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, Pending, StoreStats, Values, Vector
 from dowse.store.kernels.bm25 import attainable, length_norm, query_weights, term_score
 from dowse.store.segments.vectors import check_vector, check_vectors
 from dowse.store.sql.links import STRUCTURAL, edge_order, folded, name_order
@@ -27,7 +28,6 @@ from dowse.types import (
     DocumentInfo,
     Edge,
     Leg,
-    Name,
     Service,
     ServiceEdge,
     ServiceFact,
@@ -35,9 +35,8 @@ from dowse.types import (
 )
 
 
-@dataclass(frozen=True)
-class _Words:
-    """A chunk as one word leg sees it. Stop words have counts, but do not lengthen the chunk."""
+class _Words(msgspec.Struct, frozen=True):
+    """Words of a chunk in one leg. Stop words have counts, but do not lengthen the chunk."""
 
     counts: Counter[str]
     length: int
@@ -47,22 +46,21 @@ _Documents = dict[str, tuple[Document, DocumentInfo]]
 _Made = dict[tuple[ChunkId, ChunkId, str], tuple[Edge, str]]  # ends and relation → the edge and who made it
 
 
-@dataclass
-class _State:
-    documents: _Documents = field(default_factory=dict)
-    vectors: dict[str, Vector] = field(default_factory=dict)  # by content hash
+class _State(msgspec.Struct):
+    documents: _Documents = {}
+    vectors: dict[str, Vector] = {}  # by content hash
     services: tuple[Service, ...] = ()
     services_due: bool = False
     service_edges: tuple[ServiceEdge, ...] = ()
-    edges: dict[str, _Made] = field(default_factory=dict)  # by document
-    linked: set[tuple[str, str]] = field(default_factory=set)  # document and maker
-    renamed: set[tuple[str, str]] = field(default_factory=set)
+    edges: dict[str, _Made] = {}  # by document
+    linked: set[tuple[str, str]] = set()  # document and maker
+    renamed: set[tuple[str, str]] = set()
     model: str | None = None
     dimension: int | None = None
 
 
 class MemoryStore:
-    """Keeps everything in dictionaries. Lost when closed."""
+    """Store in dictionaries, lost when closed. Satisfies `ports.Store` and `ports.StoreWriter`."""
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._now = now
@@ -110,7 +108,7 @@ class MemoryStore:
         return sum(self._change(each, None) for each in document_ids)
 
     def _change(self, document_id: str, new: Document | None) -> bool:
-        """Put a document in the place of the old one, or nothing. Whether there was an old one."""
+        """Replace a document, or delete it if `new` is None. Return whether there was an old one."""
         state = self._written
         old = state.documents.pop(document_id, (None, None))[0]
         state.edges.pop(document_id, None)
@@ -189,15 +187,14 @@ class MemoryStore:
         self.publish()
 
     def _show(self, documents: _Documents) -> None:
-        """A new moment: these documents, and all vectors there are."""
-        moment = replace(
-            self._written, documents=documents, vectors=dict(self._written.vectors), edges=dict(self._written.edges)
-        )
-        self._reader = MemoryReader(moment, self._reader.tokenizer)
+        """Publish a new snapshot: these documents, and all vectors there are."""
+        written = self._written
+        shown = structs.replace(written, documents=documents, vectors=dict(written.vectors), edges=dict(written.edges))
+        self._reader = MemoryReader(shown, self._reader.tokenizer)
 
 
 class MemoryReader:
-    """One moment of a MemoryStore."""
+    """Snapshot of a MemoryStore. Satisfies `ports.StoreReader`."""
 
     def __init__(self, state: _State, tokenizer: Tokenizer, constants: Bm25 = STANDARD) -> None:
         self.tokenizer = tokenizer
@@ -213,10 +210,6 @@ class MemoryReader:
             self._words["bm25_nlp"][each.id] = _Words(Counter([*terms.prose, *terms.stops]), len(terms.prose))
 
     @property
-    def tables(self) -> None:
-        return None
-
-    @property
     def stats(self) -> StoreStats:
         return StoreStats(
             documents=len(self._state.documents),
@@ -226,8 +219,8 @@ class MemoryReader:
             dimension=self._state.dimension,
         )
 
-    def with_bm25(self, constants: Bm25) -> MemoryReader:
-        return MemoryReader(self._state, self.tokenizer, constants)
+    def session(self, constants: Bm25 = STANDARD) -> MemoryReader:
+        return self if constants == self._constants else MemoryReader(self._state, self.tokenizer, constants)
 
     def search_words(self, leg: Leg, terms: Sequence[str], k: int, where: Filter) -> Found:
         ids = [each.id for each in self._passing(where)]
@@ -240,26 +233,24 @@ class MemoryReader:
         rows = [(id_number(each), float(vector @ own)) for each, own in found if own is not None]
         return _best(rows, k)
 
-    def score_words(
-        self, terms: Mapping[Leg, Sequence[str]], ids: Ids, slots: Slots | None = None
-    ) -> Mapping[Leg, Values]:
+    def score_words(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Mapping[Leg, Values]:
         return {
             leg: np.array([self._bm25(leg, of_leg, number_id(int(each))) for each in ids], np.float64)
             for leg, of_leg in terms.items()
         }
 
-    def score_vectors(self, vector: Vector, ids: Ids, slots: Slots | None = None) -> Values:
+    def score_vectors(self, vector: Vector, ids: Ids) -> Values:
         rows, exist = self.vectors(ids)
         return np.where(exist, (rows @ vector).astype(np.float64), np.nan)
 
-    def vectors(self, ids: Ids, slots: Slots | None = None) -> tuple[Matrix, Mask]:
+    def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
         dimension = self._state.dimension or 0
         found = [self._vector(number_id(int(each))) for each in ids]
         rows = [np.zeros(dimension, np.float32) if each is None else each for each in found]
         exist = np.array([each is not None for each in found], np.bool_)
         return np.array(rows, np.float32).reshape(len(found), dimension), exist
 
-    def get(self, ids: Collection[ChunkId], slots: Slots | None = None) -> Mapping[ChunkId, Chunk]:
+    def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:
         return {each: self._counted(self.chunks[each]) for each in ids if each in self.chunks}
 
     def neighbours(self, ids: Collection[ChunkId], *, incoming: bool = False) -> Sequence[Edge]:
@@ -275,7 +266,7 @@ class MemoryReader:
         found = [each for each in self._names if each.kind == kind and folded(each.name).startswith(folded(prefix))]
         return found[:limit]
 
-    def passing(self, ids: Ids, where: Filter, slots: Slots | None = None) -> Mask:
+    def passing(self, ids: Ids, where: Filter) -> Mask:
         passing = {each.id for each in self._passing(where)}
         return np.array([number_id(int(each)) in passing for each in ids], np.bool_)
 
@@ -321,7 +312,7 @@ class MemoryReader:
 
     @cached_property
     def _ties(self) -> dict[ChunkId, set[ChunkId]]:
-        """By chunk, the others that edges tie it to."""
+        """Linked chunks of each chunk, without structural edges."""
         ties: dict[ChunkId, set[ChunkId]] = {}
         for edge in self._edges:
             if edge.relation not in STRUCTURAL and edge.source_id != edge.target_id:
@@ -331,7 +322,7 @@ class MemoryReader:
 
     def _counted(self, chunk: Chunk) -> Chunk:
         ties = self._ties.get(chunk.id)
-        return replace(chunk, connection_count=len(ties)) if ties else chunk
+        return structs.replace(chunk, connection_count=len(ties)) if ties else chunk
 
     def _passing(self, where: Filter) -> list[Chunk]:
         check(where)
@@ -355,7 +346,7 @@ class MemoryReader:
         )
 
     def _frequency(self, leg: Leg) -> Callable[[str], int]:
-        """How many chunks hold a term."""
+        """Return the function that counts the chunks that hold a term."""
         return lambda term: sum(term in each.counts for each in self._words[leg].values())
 
 
@@ -375,7 +366,7 @@ def document_info(document: Document, now: datetime) -> DocumentInfo:
 
 
 def _with(made: _Made, edges: Iterable[Edge], maker: str) -> _Made:
-    """Of two edges that say the same, the first stays."""
+    """Add edges; of two equal ones the first stays."""
     new = {(edge.source_id, edge.target_id, edge.relation): (edge, maker) for edge in reversed(list(edges))}
     return new | made
 

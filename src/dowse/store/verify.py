@@ -1,4 +1,4 @@
-"""The doctor of the embedded store: parts go in, checks come out; nothing is changed."""
+"""Verification of the embedded store: a store enters, checks leave; nothing is changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dowse.store.segments.vectors import rounding_error
 from dowse.store.snapshot import Snapshot
 from dowse.store.sql.database import Database
 from dowse.store.sql.recent_rows import Row
-from dowse.store.sql.vector_cache import Embeddings
+from dowse.store.sql.vector_cache import VectorCache
 from dowse.tokenizer import Tokenizer
 
 _REBUILD = "dowse rebuild"
@@ -25,7 +25,7 @@ _BATCH = 1000
 
 
 def verify(store: EmbeddedStore, *, deep: bool) -> Iterator[Check]:
-    """Quick checks, and with `deep` every row, every checksum and the agreement of all parts."""
+    """Run quick checks; with `deep` check every row, every checksum and the agreement of all parts."""
     yield _database(store.database, deep=deep)
     stored = _rows(store.database) if deep else None
     if stored:
@@ -56,20 +56,28 @@ def _result(name: str, problems: list[str], fine: str, fix: str) -> Check:
 def _database(database: Database, *, deep: bool) -> Check:
     found = [row[0] for row in database.query("PRAGMA integrity_check" if deep else "PRAGMA quick_check")]
     problems = [] if found == ["ok"] else found
-    return _result("database", problems, "SQLite finds nothing wrong", "restore a backup, or index again")
+    return _result("database", problems, "no damage found", "restore a backup, or index again")
 
 
 def _rows(database: Database) -> Check:
-    """Every chunk's bytes against their checksum, and its text against its hash."""
-    problems, last, count = [], 0, 0
-    while rows := database.query("SELECT key, crc, body FROM chunks WHERE key > ? ORDER BY key LIMIT 1000", [last]):
-        problems += [f"chunk row {key} does not match its checksum" for key, crc, body in rows if crc32(body) != crc]
-        last, count = rows[-1][0], count + len(rows)
+    """Check every chunk's bytes against their checksum, and its text against its hash."""
+    count, damaged = _damaged(database, "chunks", "key", "body")
+    problems = [f"chunk row {key} does not match its checksum" for key in damaged]
     if not problems:
         chunks = (row.chunk for row in _all_rows(database))
         wrong = (each for each in chunks if text_hash(embedded_text(each)) != each.content_hash)
         problems = [f"chunk {each.id} does not match its hash" for each in wrong]
     return _result("chunks", problems, f"{count} rows match their checksums", "index the sources again")
+
+
+def _damaged(database: Database, table: str, key: str, data: str) -> tuple[int, list[int]]:
+    """Count the rows of a table, and return the keys of those that fail their checksum."""
+    sql = f"SELECT {key}, crc, {data} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT {_BATCH}"
+    damaged, last, count = [], 0, 0
+    while rows := database.query(sql, [last]):
+        damaged += [number for number, crc, stored in rows if crc32(stored) != crc]
+        last, count = rows[-1][0], count + len(rows)
+    return count, damaged
 
 
 def _all_rows(database: Database) -> Iterator[Row]:
@@ -80,47 +88,44 @@ def _all_rows(database: Database) -> Iterator[Row]:
 
 
 def _embeddings(database: Database) -> Check:
-    problems, last, count = [], 0, 0
-    sql = "SELECT number, crc, vector FROM embeddings WHERE number > ? ORDER BY number LIMIT 1000"
-    while rows := database.query(sql, [last]):
-        problems += [f"vector {number} does not match its checksum" for number, crc, data in rows if crc32(data) != crc]
-        last, count = rows[-1][0], count + len(rows)
+    count, damaged = _damaged(database, "embeddings", "number", "vector")
+    problems = [f"vector {number} does not match its checksum" for number in damaged]
     astray = database.query(
         "SELECT count(*) FROM embedded k LEFT JOIN embeddings e"
         " ON e.number = k.number AND e.model = k.model AND e.content_hash = k.content_hash WHERE e.number IS NULL"
     )[0][0]
-    problems += [f"{astray} hashes lead to no vector of theirs"] if astray else []
+    problems += [f"{astray} content hashes have no stored vector"] if astray else []
     return _result("embeddings", problems, f"{count} vectors match their checksums", "dowse reembed")
 
 
 def _published(store: EmbeddedStore, snapshot: Snapshot) -> Check:
     if snapshot.seq == store.database.seq():
-        return Check("published", "ok", "all that is stored is searchable")
+        return Check("published", "ok", "every stored document is searchable")
     return Check(
         "published", "warn", "stored documents are not searchable yet; a writer is at work or died", "dowse index"
     )
 
 
 def _agreement(database: Database, snapshot: Snapshot) -> Check:
-    """The same living chunks in the truth and in the rows."""
+    """Check that the database and the segments hold the same living chunks."""
     truth = [row[0] for row in database.query("SELECT key FROM chunks WHERE searchable AND died IS NULL ORDER BY key")]
     derived = snapshot.keys[snapshot.alive].tolist()
     if snapshot.seq != database.seq():
         truth = [key for key in truth if key in set(derived)]
     problems = [] if truth == derived else [f"{len(truth)} chunks are stored, {len(derived)} are searchable"]
-    return _result("agreement", problems, f"{len(truth)} chunks, the same in all parts", _REBUILD)
+    return _result("agreement", problems, f"{len(truth)} chunks in the database and in the search structures", _REBUILD)
 
 
 def _checksums(store: EmbeddedStore, snapshot: Snapshot) -> Check:
     place = store.place()
-    problems = list(PartReader(place.rows).damaged())
+    problems = list(PartReader(place.rows).damaged()) if place.number else []
     if snapshot.model:
         problems += PartReader(place.vectors(snapshot.model.number)).damaged()
     return _result("checksums", problems, "every block matches its checksum", _REBUILD)
 
 
 def _terms(store: EmbeddedStore, snapshot: Snapshot) -> Check:
-    """Every chunk's text, tokenised again, against its terms in the forward index, and that against the inverted."""
+    """Check the forward index against the chunks' tokenized text, and the inverted index against the forward one."""
     tokenizer, problems = Tokenizer(), []
     slot_of = {int(key): slot for slot, key in enumerate(snapshot.keys)}
     for row in _all_rows(store.database):
@@ -133,15 +138,15 @@ def _terms(store: EmbeddedStore, snapshot: Snapshot) -> Check:
         if snapshot.terms_of(slot).tolist() != wanted:
             problems.append(f"chunk {row.id} has other terms in the forward index")
     problems += [f"the {each} are not those of the forward index" for each in snapshot.disagreeing_runs()]
-    return _result("terms", problems, "the word legs hold what the chunks say", _REBUILD)
+    return _result("terms", problems, "the word legs hold the words of the chunks", _REBUILD)
 
 
 def _vectors(store: EmbeddedStore, snapshot: Snapshot) -> Iterator[Check]:
-    """Every served vector against the one in the truth."""
+    """Check every served vector against the one in the database."""
     model = snapshot.model
     if model is None:
         return
-    problems, embeddings = [], Embeddings(store.database)
+    problems, embeddings = [], VectorCache(store.database)
     slot_of = {int(key): slot for slot, key in enumerate(snapshot.keys)}
     rows = [(slot_of[row.key], row) for row in _all_rows(store.database) if row.key in slot_of]
     for start in range(0, len(rows), _BATCH):
@@ -151,5 +156,5 @@ def _vectors(store: EmbeddedStore, snapshot: Snapshot) -> Iterator[Check]:
             own = snapshot.vector_of(slot)
             true = known.get(row.content_hash)
             if own is not None and (true is None or np.abs(own - true).max() > rounding_error(true)):
-                problems.append(f"chunk {row.id} has another vector than the truth")
-    yield _result("vectors", problems, "served vectors are those of the truth", _REBUILD)
+                problems.append(f"chunk {row.id} has another vector than the database")
+    yield _result("vectors", problems, "served vectors are those of the database", _REBUILD)

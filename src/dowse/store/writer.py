@@ -1,4 +1,4 @@
-"""The one writer of the embedded store: documents become durable, then searchable; vectors follow."""
+"""Writer of the embedded store: documents become durable, then searchable; vectors follow."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -15,45 +16,47 @@ from dowse.ports import Matrix, Pending
 from dowse.store.lock import WriterLock
 from dowse.store.segments.arrays import PartReader, PartWriter
 from dowse.store.segments.forward import Slots
-from dowse.store.segments.generation import Generation, current, following
-from dowse.store.segments.parts import Parts, Shelf
+from dowse.store.segments.generation import GENERATION, Generation, current, following
+from dowse.store.segments.parts import SegmentWriters, WriterCache
 from dowse.store.segments.state import STATE
-from dowse.store.segments.vectors import VectorReader, VectorWriter, check_vectors
+from dowse.store.segments.vectors import VectorReader, VectorSegmentWriter, check_vectors
 from dowse.store.snapshot import Snapshot
 from dowse.store.sql import links
 from dowse.store.sql.database import Database
-from dowse.store.sql.recent_rows import MOST_LATEST, Row
+from dowse.store.sql.recent_rows import MOST_RECENT_ROWS, Row
 from dowse.store.sql.services import read_facts, replace_graph
-from dowse.store.sql.vector_cache import Embeddings, Model
+from dowse.store.sql.vector_cache import Model, VectorCache
 from dowse.types import Document, Edge, Service, ServiceEdge, ServiceFact, Source
 
 _BATCH_ROWS = 1000
-_GENERATION = "generation"  # the last number of one; the truth knows it, for the derived parts may be deleted
-_DEAD_SHARE = 0.2  # dead rows that are worth a compaction (design section 4)
+_DEAD_SHARE = 0.2  # deleted rows that are worth a compaction; chosen
 _DEAD_LEAST = 1000  # chosen: below this a compaction saves nothing worth having
 
 
 class EmbeddedWriter:
-    """Holds the lock from construction to `close`, and begins by catching up with the truth."""
+    """The one writer: holds the lock from construction to `close`. Satisfies `ports.StoreWriter`.
+
+    It begins with a publication of the rows that a crashed writer left.
+    """
 
     def __init__(
-        self, derived: Path, database: Database, lock: WriterLock, reader: Callable[[], Snapshot], shelf: Shelf
+        self, derived: Path, database: Database, lock: WriterLock, reader: Callable[[], Snapshot], shelf: WriterCache
     ) -> None:
         self._derived = derived
         self._database = database
-        self._embeddings = Embeddings(database, shelf.recent)
+        self._embeddings = VectorCache(database, shelf.recent)
         self._lock = lock
         self._reader = reader
-        self._shelf = shelf
+        self._cache = shelf
         self._filling: Model | None = None
         self._waiting: dict[str, list[int]] = {}
-        self._fresh: list[tuple[int, Row]] | None = None  # of the last publication, those without a vector, if known
-        self._parts: Parts | None = None
+        self._fresh: list[tuple[int, Row]] | None = None  # rows of the last publication without a vector, if known
+        self._parts: SegmentWriters | None = None
         self._seq: int | None = None  # the last change, if this writer made it: no other can make one after it
         self._current: Generation | None = None  # none but this writer changes it while it holds the lock
         self._catch_up()
 
-    # --- the truth ----------------------------------------------------------------------------------
+    # --- database -----------------------------------------------------------------------------------
 
     def add_source(self, source: Source) -> None:
         self._database.add_source(source)
@@ -90,9 +93,13 @@ class EmbeddedWriter:
 
     def publish(self) -> None:
         seq = self._database.seq() if self._seq is None else self._seq
+        if self._current is None:  # nothing was published yet
+            if seq:
+                self.compact()
+            return
         try:
             parts = self._open()
-        except CorruptIndexError:  # a publication failed halfway, on a full disk, and the truth went on since
+        except CorruptIndexError:  # a publication failed halfway on a full disk, and the database has newer rows
             self.compact()
             return
         if seq == parts.rows.state.seq:
@@ -102,7 +109,7 @@ class EmbeddedWriter:
         try:
             added = self._append_rows(parts, seq, latest)
         except BaseException:
-            self._let_go()  # what was appended but not published is cut off when the parts are opened again
+            self._close_parts()  # rows appended but not published are cut off when the segments are opened again
             raise
         models = self._embeddings.models()
         filled = {slot for model in models for slot in self._fill_from_cache(model, added)}
@@ -113,24 +120,24 @@ class EmbeddedWriter:
             self.compact()
 
     def compact(self) -> None:
-        """A new generation from the truth. The old one serves until the new one is whole."""
-        self._let_go()
-        self._waiting, self._fresh = {}, None  # slots are about to be numbered anew
+        """Build a new generation from the database. The old one serves until the new one is complete."""
+        self._close_parts()
+        self._waiting, self._fresh = {}, None  # the rows get new slots
         serving = self._serving_number()
         seq = self._database.seq()
-        place = following(self._derived, int(self._database.fact(_GENERATION) or 0))
-        self._database.set_fact(_GENERATION, str(place.number))
-        parts = Parts(place, self._database, self._shelf.runs)
+        place = following(self._derived, int(self._database.fact(GENERATION) or 0))
+        parts = SegmentWriters(place, self._database, self._cache.runs)
         try:
             added = self._append_rows(parts, seq)
             for model in self._embeddings.models():
-                self._vectors_anew(place, model, added, seq)
+                self._rebuild_vectors(place, model, added, seq)
             parts.sync()
             parts.close()
         except BaseException:
             parts.close()
             shutil.rmtree(place.folder, ignore_errors=True)  # on a full disk, every byte counts
             raise
+        self._database.set_fact(GENERATION, str(place.number))
         place = Generation(place.derived, place.number, serving)
         place.serve()
         self._current = place  # not before: on a full disk the old one goes on serving
@@ -154,11 +161,11 @@ class EmbeddedWriter:
         self._fill_with(serving)
 
     def replace_model(self, name: str, dimension: int) -> None:
-        """Fill the vectors of another model, while the old ones serve; `serve_model` changes over."""
+        """Fill the vectors of another model while the old ones serve; `serve_model` switches."""
         self._fill_with(self._model(name, dimension))
 
     def serve_model(self) -> None:
-        """Let the model that was filled serve, and forget the others."""
+        """Switch to the model that was filled, and delete the others."""
         filling = self._need_model()
         self._serve(filling)
         for model in self._embeddings.models():
@@ -194,68 +201,70 @@ class EmbeddedWriter:
                 slots.append(slot)
                 rows.append(number)
         self._append_vectors(model, np.array(slots, np.int64), vectors[rows])
-        if unasked:  # chunks came or were numbered anew since `pending`: find those that wait for these
+        if unasked:  # chunks came or got new slots since `pending`
             self._fresh = None
-            for _ in self._missing(model):  # to go through them is to fill them
+            for _ in self._missing(model):  # the iteration fills them
                 pass
 
     def close(self) -> None:
         try:
             self.publish()
+            if self._current is None:
+                return
             parts = self._open()
             for model in self._embeddings.models():
                 if self._vectors_folder(model):
-                    parts.vectors(model)  # what a crashed writer left is settled and synced, too
-            parts.settle()
+                    parts.vectors(model)  # rows that a crashed writer left are merged and synced, too
+            parts.merge()
             parts.sync()
             self._database.purge(parts.rows.state.seq, tombstones=False)
-            self._shelf.leave(parts)
+            self._cache.keep(parts)
             self._parts = None
         finally:
-            self._let_go()
+            self._close_parts()
             self._lock.close()
 
     # --- parts --------------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
-        """Publish what a crashed writer left unpublished; rebuild what is missing or damaged."""
+        """Publish rows that a crashed writer left unpublished; rebuild missing or damaged segments."""
         try:
             self._current = current(self._derived)
-            if self._current is None:
+            if self._current is not None:
+                self._open()
+                self._reader()
+            elif self._database.fact(GENERATION) is not None:
                 self.compact()
-                return
-            self._open()
-            self._reader()
             self.publish()
         except CorruptIndexError:
             self.compact()
 
-    def _open(self) -> Parts:
+    def _open(self) -> SegmentWriters:
         if self._parts is None:
-            self._parts = self._shelf.take(self._place(), self._database)
+            self._parts = self._cache.open(self._place(), self._database)
         return self._parts
 
     def _place(self) -> Generation:
         if self._current is None:
-            raise CorruptIndexError(f"{self._derived} has gone; run `dowse rebuild`")
-        return self._current
+            self.compact()
+        return cast(Generation, self._current)
 
-    def _let_go(self) -> None:
+    def _close_parts(self) -> None:
         if self._parts is not None:
             self._parts.close()
             self._parts = None
 
     def _append_rows(
-        self, parts: Parts, seq: int, latest: list[tuple[int, Row]] | None = None
+        self, parts: SegmentWriters, seq: int, latest: list[tuple[int, Row]] | None = None
     ) -> list[tuple[int, str]]:
-        """Derive what the truth has beyond the parts, and publish it. The slots and hashes that were added; the first
-        of the rows themselves are added to `latest`.
+        """Append the rows that the segments lack, and publish them. Return their slots and hashes; `latest` gets the
+        first of the rows themselves.
         """
         added: list[tuple[int, str]] = []
         while rows := self._database.rows_after(parts.last_key, _BATCH_ROWS, seq):
             first = parts.append(rows)
             added += [(slot, row.content_hash) for slot, row in enumerate(rows, first)]
-            if latest is not None and len(latest) < MOST_LATEST:
+            if latest is not None and len(latest) < MOST_RECENT_ROWS:
                 latest += enumerate(rows, first)
         parts.publish(seq)
         return added
@@ -267,7 +276,7 @@ class EmbeddedWriter:
         known = self._embeddings.models()
         if any(model.number == serving for model in known):
             return serving
-        return known[0].number if known else None  # CURRENT is gone: the oldest model is the one that served
+        return known[0].number if known else None  # CURRENT is lost: the oldest model served
 
     def _serving(self) -> Model | None:
         number = self._serving_number()
@@ -293,7 +302,7 @@ class EmbeddedWriter:
         self._waiting = {}
 
     def _missing(self, model: Model) -> Iterator[list[tuple[int, Row]]]:
-        """Slots that lack a vector and are given none from the cache, and their rows, in batches."""
+        """Yield batches of slots and rows that lack a vector, after those that the cache fills."""
         parts = self._open()
         if self._fresh is not None and parts.vectors(model).rows + len(self._fresh) == parts.rows.state.rows:
             yield self._fresh  # a slot has one vector at most, so no other can lack one
@@ -313,7 +322,7 @@ class EmbeddedWriter:
         return known or self._embeddings.add_model(name, dimension)
 
     def _vectors_folder(self, model: Model) -> Path | None:
-        """Where its vectors are; None while there are none."""
+        """Return the folder of its vectors; None while there are none."""
         folder = self._place().vectors(model.number)
         return folder if os.path.exists(f"{folder}/{STATE}") else None
 
@@ -322,7 +331,7 @@ class EmbeddedWriter:
         return VectorReader(PartReader(folder), model.dimension) if folder else None
 
     def _fill_from_cache(self, model: Model, added: Sequence[tuple[int, str]]) -> list[int]:
-        """Vectors that are known already, for chunks that are new: a renamed file embeds nothing. The slots."""
+        """Append cached vectors for new chunks and return their slots: a renamed file embeds nothing."""
         known = self._embeddings.get(model, [each for _, each in added])
         rows = [(slot, known[each]) for slot, each in added if each in known]
         if rows:
@@ -330,13 +339,13 @@ class EmbeddedWriter:
         return [slot for slot, _ in rows]
 
     def _fill(self, model: Model, rows: Sequence[tuple[int, Row]]) -> list[tuple[int, Row]]:
-        """Use what the cache has; return the rest."""
+        """Fill rows from the cache; return the rest."""
         filled = set(self._fill_from_cache(model, [(slot, row.content_hash) for slot, row in rows]))
         return [(slot, row) for slot, row in rows if slot not in filled]
 
-    def _vectors_anew(self, place: Generation, model: Model, added: Sequence[tuple[int, str]], seq: int) -> None:
+    def _rebuild_vectors(self, place: Generation, model: Model, added: Sequence[tuple[int, str]], seq: int) -> None:
         part = PartWriter(place.vectors(model.number))
-        writer = VectorWriter(part, model.dimension)
+        writer = VectorSegmentWriter(part, model.dimension)
         for start in range(0, len(added), _BATCH_ROWS):
             batch = added[start : start + _BATCH_ROWS]
             known = self._embeddings.get(model, [each for _, each in batch])
@@ -345,7 +354,7 @@ class EmbeddedWriter:
                 slots = np.array([slot for slot, _ in found], np.int64)
                 writer.append(slots, np.stack([vector for _, vector in found]))
         writer.publish(seq)
-        writer.settle()
+        writer.code_rest()
         part.sync()
         part.close()
 
@@ -358,7 +367,7 @@ class EmbeddedWriter:
             writer.append(slots, vectors)
             writer.publish(parts.rows.state.seq)
         except BaseException:
-            self._let_go()
+            self._close_parts()
             raise
         if self._fresh is not None:
             filled = set(slots.tolist())

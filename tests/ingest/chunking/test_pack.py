@@ -1,6 +1,5 @@
 """How a text is cut, whatever it looks like."""
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 from dowse.errors import BadRequestError
 from dowse.ingest.chunking.document import decode
 from dowse.ingest.chunking.pack import CODE, PROSE, Budget, pack, windows
+from values import replace
 
 SMALL = Budget(target_chars=20, limit_chars=30, overlap_chars=4, breaks=("\n\n", "\n", ". ", " "))
 TEXTS = st.text(alphabet="ab .\n", max_size=400)

@@ -1,6 +1,5 @@
 """What stands above a chunk: sections and the document, and their summaries."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 from hypothesis import given
@@ -15,18 +14,17 @@ from dowse.ingest.chunking.parents import (
     with_parents,
 )
 from dowse.ingest.chunking.summary import sentences_of, shortened, summarise
-from dowse.ingest.code.reader import CodeReader
-from dowse.ingest.readers.markdown import markdown_reader
-from dowse.ingest.readers.text import TextReader
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
+from readers_by_name import reader_of
+from values import replace
 
 LIMIT_CHARS = PARENT_TOKENS * 4
 PARAGRAPH = "The courier scans the parcel and the hub keeps the scan for a year. " * 12
 
 
 def read(text: str, path: str = "docs/a.md", reader: Reader | None = None) -> Document:
-    return with_parents((reader or markdown_reader()).read(SourceFile("app", path, text.encode(), 7)))
+    return with_parents((reader or reader_of("markdown")).read(SourceFile("app", path, text.encode(), 7)))
 
 
 def levels(document: Document) -> list[str]:
@@ -91,20 +89,20 @@ def test_every_parent_is_hashed_as_it_would_be_embedded() -> None:
 
 def test_overlapping_windows_are_joined_without_repetition() -> None:
     text = "\n".join(f"Line {at:03d} of the notes, which go on for quite a while." for at in range(60))
-    document = TextReader().read(SourceFile("app", "a.txt", text.encode(), 0))
+    document = reader_of("text").read(SourceFile("app", "a.txt", text.encode(), 0))
     assert len(document.chunks) > 2
     assert joined(document.chunks) == text
 
 
 def test_windows_of_one_endless_line_are_joined_without_repetition() -> None:
     text = " ".join(f"word{at:05d}" for at in range(900))
-    document = TextReader().read(SourceFile("app", "a.txt", text.encode(), 0))
+    document = reader_of("text").read(SourceFile("app", "a.txt", text.encode(), 0))
     assert joined(document.chunks) == text
 
 
 def test_code_without_an_outline_of_its_own_gets_parents_too() -> None:
     text = "\n\n\n".join(f"def f{at}(value):\n" + "    value += 1  # again and again\n" * 30 for at in range(8))
-    document = with_parents(CodeReader().read(SourceFile("app", "a.unheard", text.encode(), 0)))
+    document = with_parents(reader_of("code").read(SourceFile("app", "a.unheard", text.encode(), 0)))
     assert levels(document)[0] == "document"
     assert "chunk" in levels(document)
 
@@ -117,7 +115,7 @@ def test_a_reader_that_made_parents_keeps_them() -> None:
 
 
 def test_a_parent_has_an_author_only_if_its_chunks_agree() -> None:
-    document = markdown_reader().read(
+    document = reader_of("markdown").read(
         SourceFile("app", "a.md", f"# A\n\n{PARAGRAPH}\n\n## B\n\n{PARAGRAPH}".encode(), 0)
     )
     first, second = document.chunks
@@ -129,7 +127,7 @@ def test_a_parent_has_an_author_only_if_its_chunks_agree() -> None:
 
 @given(st.lists(st.text(alphabet="ab. \n#é", max_size=400), max_size=30))
 def test_chunks_stay_as_they_are_and_in_order(parts: list[str]) -> None:
-    plain = markdown_reader().read(SourceFile("app", "a.md", "\n\n".join(parts).encode(), 0))
+    plain = reader_of("markdown").read(SourceFile("app", "a.md", "\n\n".join(parts).encode(), 0))
     document = with_parents(plain)
     below = [replace(chunk, parent_id=None) for chunk in document.chunks if chunk.level == "chunk"]
     assert tuple(below) == plain.chunks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -17,6 +17,7 @@ from dowse.models.embed_hash import HashEmbedder
 from dowse.store.memory import MemoryStore
 from dowse.types import Document, Edge
 from factories import PLAIN, document
+from values import replace
 
 WITHIN = LlmOptions(across=False, workers=1)
 CHUNKS = document("a.md", "one", "two", "three").chunks

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -14,12 +13,13 @@ from hypothesis import strategies as st
 import dowse
 from dowse import sample
 from dowse.engine import Engine
-from dowse.ingest.chunking.structure import with_structure
-from dowse.ingest.links.linker import BATCH, Hearing, link
-from dowse.ingest.links.references import Speech, import_paths
+from dowse.ingest.chunking.parents import with_structure
+from dowse.ingest.links.linker import BATCH, ExtractionCache, link
+from dowse.ingest.links.references import ReferenceExtractor, import_paths
 from dowse.store.memory import MemoryStore
 from dowse.types import Chunk, Defined, Document, Edge, Service
 from factories import PLAIN, of_chunks
+from values import replace
 
 CODE = replace(PLAIN, corpus_type="CODE_LOGIC", language="python")
 PAGE = replace(PLAIN, corpus_type="DOC_PAGE", language="markdown")
@@ -286,7 +286,7 @@ def test_linking_what_changed_gives_what_linking_all_gives(
 )
 def test_any_text_gives_a_bounded_list_of_references(text: str, corpus: str) -> None:
     chunk = replace(PLAIN, text=text, corpus_type=corpus, calls_out=(text,), imports=(text,))
-    assert len(Speech().references_of(chunk)) <= 64
+    assert len(ReferenceExtractor().references_of(chunk)) <= 64
 
 
 def test_a_chunk_of_many_definitions_is_found_by_each() -> None:
@@ -308,7 +308,7 @@ def test_a_chunk_of_many_definitions_is_found_by_each() -> None:
     ],
 )
 def test_what_a_page_speaks_of_is_found_word_by_word(text: str, found: list[str]) -> None:
-    assert [each.name for each in Speech().references_of(replace(PAGE, text=text))] == found
+    assert [each.name for each in ReferenceExtractor().references_of(replace(PAGE, text=text))] == found
 
 
 def test_what_was_heard_is_linked_as_if_it_were_read_again() -> None:
@@ -317,13 +317,13 @@ def test_what_was_heard_is_linked_as_if_it_were_read_again() -> None:
         code("shop/prices.py", "price_of"),
         page("docs/cart.md", "`Cart.total` asks price_of, see shop/prices.py"),
     )
-    hearing = Hearing()
+    cache = ExtractionCache()
     for document in documents[1:]:
-        hearing.hear(document)
+        cache.add(document)
     store = MemoryStore()
     store.put(documents)
     store.publish()
-    link(store, store, heard=hearing)
+    link(store, store, cache=cache)
     ids = [chunk.id for document in documents for chunk in document.chunks]
     assert list(store.reader().neighbours(ids)) == list(linked(*documents).reader().neighbours(ids)) != []
 

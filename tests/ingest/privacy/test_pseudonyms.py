@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,10 +12,10 @@ from hypothesis import strategies as st
 
 import dowse
 from dowse.config import Config
-from dowse.ingest.privacy.pseudonyms import Scrubber
-from dowse.ingest.privacy.scrub_names import people_in, slack_people
+from dowse.ingest.privacy.pseudonyms import Pseudonymizer, people_in, slack_people
 from dowse.types import Document
 from factories import PLAIN, of_chunks
+from values import replace
 
 SAMPLE = Path(dowse.__file__).parent / "sample" / "acme"
 KEY = bytes(16)
@@ -28,7 +27,7 @@ def document(*texts: str, author: str | None = None) -> Document:
 
 
 def scrubbed(*texts: str, author: str | None = None) -> tuple[list[str], dict[str, int]]:
-    found, counts = Scrubber(KEY, PEOPLE).scrubbed(document(*texts, author=author))
+    found, counts = Pseudonymizer(KEY, PEOPLE).apply(document(*texts, author=author))
     return [chunk.text for chunk in found.chunks], {kind: count for kind, count in counts.items() if count}
 
 
@@ -85,7 +84,7 @@ def test_what_only_looks_like_them_stays(text: str) -> None:
 
 
 def test_an_author_is_a_person_though_nobody_listed_them() -> None:
-    found, _ = Scrubber(KEY).scrubbed(document("Kim Novak said so", author="Kim Novak"))
+    found, _ = Pseudonymizer(KEY).apply(document("Kim Novak said so", author="Kim Novak"))
     (chunk,) = found.chunks
     assert chunk.author is not None
     assert chunk.author.startswith("person-")
@@ -93,7 +92,7 @@ def test_an_author_is_a_person_though_nobody_listed_them() -> None:
 
 
 def test_another_key_gives_other_pseudonyms() -> None:
-    one, two = (Scrubber(bytes([n]) * 16, PEOPLE).scrubbed(document("Ada Lovelace"))[0] for n in (1, 2))
+    one, two = (Pseudonymizer(bytes([n]) * 16, PEOPLE).apply(document("Ada Lovelace"))[0] for n in (1, 2))
     assert one.chunks[0].text != two.chunks[0].text
 
 
@@ -117,7 +116,7 @@ def test_people_are_found_in_slack_git_and_a_list(tmp_path: Path) -> None:
     subprocess.run([*run, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
     listed = tmp_path / "names.txt"
     listed.write_text("# who\nDee Dee, dd\n\n")
-    assert people_in([], str(tmp_path), listed) == (("Cy Twombly",), ("Dee Dee", "dd"))
+    assert people_in([], [str(tmp_path)], listed) == (("Cy Twombly",), ("Dee Dee", "dd"))
 
 
 # --- in an index --------------------------------------------------------------------------------------

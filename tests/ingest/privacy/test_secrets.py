@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,11 +13,12 @@ import dowse
 import sample_truth as truth
 from dowse.identity import chunk_id, embedded_text, text_hash
 from dowse.ingest.privacy.secrets import MASK, mask, masked_file
-from dowse.ingest.readers.text import TextReader
-from dowse.ingest.reading.guarded import masked, read_guarded
+from dowse.ingest.reading.guarded import masked, read_masked
 from dowse.ports import SourceFile
 from dowse.types import Document, Edge
 from factories import PLAIN, of_chunks
+from readers_by_name import reader_of
+from values import replace
 
 SAMPLE = Path(dowse.__file__).parent / "sample" / "acme"
 # Put together here, so that no file of ours holds what a scanner of repositories would report.
@@ -152,8 +153,8 @@ def test_no_pattern_is_slow_on_a_long_line() -> None:
 
 def test_a_changed_file_is_told_by_its_own_bytes() -> None:
     data = b"line one\npassword = 'swordfish1'\nline three\n"
-    document, count = read_guarded(TextReader(), SourceFile("s", "notes.txt", data, 0))
-    plain = TextReader().read(SourceFile("s", "notes.txt", data, 0))
+    document, count = read_masked(reader_of("text"), SourceFile("s", "notes.txt", data, 0))
+    plain = reader_of("text").read(SourceFile("s", "notes.txt", data, 0))
     assert count == 1
     assert document.content_hash == plain.content_hash
     assert document.size_bytes == len(data)
@@ -181,7 +182,7 @@ def test_what_a_reader_unpacks_is_masked_in_every_field_and_stays_linked() -> No
     made = of_chunks("mail.eml", (whole, one))
     parent, child = made.chunks
     made = replace(made, chunks=(parent, replace(child, parent_id=parent.id)), edges=(Edge(child.id, parent.id, "x"),))
-    document, count = read_guarded(_Unpacking(made), SourceFile("s", "mail.eml", b"packed", 0))
+    document, count = read_masked(_Unpacking(made), SourceFile("s", "mail.eml", b"packed", 0))
     assert count == 1  # found by a search once, however often it is written
     assert secret not in repr(document)
     parent, child = document.chunks
@@ -197,7 +198,7 @@ def test_every_chunk_that_is_not_in_the_file_is_masked_wherever_the_others_are(g
     parts = ["def a():\n    pass", "password = 'hunter" + "2x'", "def b():\n    pass"]
     made = of_chunks("a.py", [replace(PLAIN, text=text) for text in parts])
     data = "" if gap is None else gap.join([parts[0], "password = load()", parts[2]])
-    document, count = read_guarded(_Unpacking(made), SourceFile("s", "a.py", data.encode(), 0))
+    document, count = read_masked(_Unpacking(made), SourceFile("s", "a.py", data.encode(), 0))
     assert count == 1
     assert [chunk.text for chunk in document.chunks] == [parts[0], f"password = '{MASK}'", parts[2]]
 

@@ -13,14 +13,12 @@ import sample_truth as truth
 from dowse.identity import embedded_text, text_hash
 from dowse.ingest.chunking.pack import CODE
 from dowse.ingest.code import parse as parse_code
-from dowse.ingest.code.code_queries import CORE
-from dowse.ingest.code.code_queries_more import MORE
-from dowse.ingest.code.grammars import grammar_of
+from dowse.ingest.code.grammars import CORE, MORE, grammar_of
 from dowse.ingest.code.names import called, imported, name_and_scope, summary_of
-from dowse.ingest.code.reader import CodeReader
 from dowse.ports import SourceFile
 from dowse.sample import root
 from dowse.types import Chunk, Defined, Document
+from readers_by_name import reader_of
 
 EXTENSIONS = {
     "python": "py", "go": "go", "java": "java", "javascript": "js", "typescript": "ts", "tsx": "tsx", "c": "c",
@@ -30,7 +28,7 @@ EXTENSIONS = {
 
 
 def read(text: str, path: str = "src/a.py") -> Document:
-    return CodeReader().read(SourceFile("app", path, text.encode(), 7))
+    return reader_of("code").read(SourceFile("app", path, text.encode(), 7))
 
 
 def chunks(text: str, path: str = "src/a.py") -> list[Chunk]:

@@ -13,13 +13,11 @@ import sample_truth as truth
 from dowse.errors import BadRequestError
 from dowse.identity import embedded_text, text_hash
 from dowse.ingest.chunking.document import decode
-from dowse.ingest.manifests.dockerfile import DockerReader
-from dowse.ingest.manifests.env import EnvReader, without_values
-from dowse.ingest.manifests.proto import ProtoReader
+from dowse.ingest.manifests.env import without_values
 from dowse.ingest.manifests.terraform import HclReader
-from dowse.ingest.manifests.yaml import YamlReader
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
+from readers_by_name import reader_of
 
 SAMPLE = Path(dowse.__file__).parent / "sample" / "acme"
 
@@ -47,7 +45,7 @@ def test_terraform_gives_a_chunk_for_each_block_by_its_address() -> None:
 
 
 def test_proto_gives_a_chunk_for_each_message_and_each_procedure() -> None:
-    document = read(ProtoReader(), "proto/wrenfold/quotes/v1/quotes.proto")
+    document = read(reader_of("proto"), "proto/wrenfold/quotes/v1/quotes.proto")
     found = {c.qualified_name: c for c in document.chunks if c.symbol_kind}
     assert {"QuoteService", "QuoteService.GetQuote", "VehicleClass", "GetQuoteRequest"} <= set(found)
     assert found["QuoteService"].signature == "service QuoteService: GetQuote, GetQuotes, GetKilometreRate"
@@ -61,13 +59,13 @@ def test_proto_gives_a_chunk_for_each_message_and_each_procedure() -> None:
 
 def test_braces_in_comments_and_strings_of_a_proto_do_not_count() -> None:
     text = 'message A {\n  // } not the end {\n  string b = 1 [default = "}"];\n}\nmessage C {}\n'
-    assert symbols(read(ProtoReader(), "a.proto", text)) == [("message", "A", 1, 4), ("message", "C", 5, 5)]
+    assert symbols(read(reader_of("proto"), "a.proto", text)) == [("message", "A", 1, 4), ("message", "C", 5, 5)]
 
 
 def test_a_short_dockerfile_is_one_chunk_and_a_long_one_has_one_for_each_stage() -> None:
-    assert len(read(DockerReader(), "services/booking-api/Dockerfile").chunks) == 1
+    assert len(read(reader_of("dockerfile"), "services/booking-api/Dockerfile").chunks) == 1
     long = "FROM node:22 AS compile\n" + "RUN echo one two three four\n" * 40 + "FROM alpine\n" + "RUN true\n" * 10
-    found = symbols(read(DockerReader(), "Dockerfile", long))
+    found = symbols(read(reader_of("dockerfile"), "Dockerfile", long))
     assert {kind for kind, _, _, _ in found} == {"stage"}
     assert found[-1][2:] == (42, 52)
 
@@ -75,12 +73,12 @@ def test_a_short_dockerfile_is_one_chunk_and_a_long_one_has_one_for_each_stage()
 def test_an_env_file_is_kept_without_its_values() -> None:
     text = "# how to log in\nexport A=one\nB = 'two\nthree=four\n'\nC: five\nsix\n"
     assert without_values(text) == "# how to log in\nexport A=\nB=\n\n\nC=\n\n"
-    document = read(EnvReader(), "env.example")
+    document = read(reader_of("env"), "env.example")
     assert "CARTOGRAPH_TOKEN=" in document.chunks[0].text
     assert "debug" not in document.chunks[0].text
 
 
-READERS = (YamlReader(), DockerReader(), HclReader(), ProtoReader(), EnvReader())
+READERS = (reader_of("yaml"), reader_of("dockerfile"), HclReader(), reader_of("proto"), reader_of("env"))
 PARTS = [
     *"abc{}[]:-#'\"\n\n  |>&*=/\t", "apiVersion: v1\n", "kind: Service\n", "metadata:\n  name: x\n", "---\n",
     "services:\n",

@@ -14,11 +14,11 @@ from dowse.identity import embedded_text, text_hash
 from dowse.ingest.chunking.pack import PROSE
 from dowse.ingest.readers import docx as read_docx
 from dowse.ingest.readers.docx import DocxReader
-from dowse.ingest.readers.markdown import markdown_reader
-from dowse.ingest.readers.read_html import DEEPEST, HtmlReader
+from dowse.ingest.readers.html import DEEPEST
 from dowse.ingest.readers.rst import RstReader
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
+from readers_by_name import reader_of
 
 WORDS = "A sentence about parcels that is long enough to stand alone as a section of its own. "
 
@@ -28,7 +28,7 @@ def read(reader: Reader, data: str | bytes, path: str = "docs/a.x") -> Document:
 
 
 def html(text: str) -> tuple[Chunk, ...]:
-    return read(HtmlReader(), text, "a.html").chunks
+    return read(reader_of("html"), text, "a.html").chunks
 
 
 def rst(text: str) -> tuple[Chunk, ...]:
@@ -36,7 +36,7 @@ def rst(text: str) -> tuple[Chunk, ...]:
 
 
 def markdown(text: str, path: str = "docs/a.md") -> Document:
-    return read(markdown_reader(), text, path)
+    return read(reader_of("markdown"), text, path)
 
 
 # --- what a page is for ----------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def test_the_path_is_believed_before_the_content() -> None:
 def test_a_rule_of_the_user_is_believed_before_the_content() -> None:
     text = b"# Queue\n\n## Symptoms\n\nx\n\n## Diagnosis\n\ny"
     file = SourceFile("app", "docs/a.md", text, 7, corpus_type="DOC_PAGE")
-    assert markdown_reader().read(file).chunks[0].corpus_type == "DOC_PAGE"
+    assert reader_of("markdown").read(file).chunks[0].corpus_type == "DOC_PAGE"
 
 
 # --- papers ----------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def f():
 
 
 def test_an_html_page_is_read_by_its_headings() -> None:
-    document = read(HtmlReader(), SITE, "a.html")
+    document = read(reader_of("html"), SITE, "a.html")
     assert [(chunk.section_path, chunk.start_line, chunk.end_line) for chunk in document.chunks] == [
         (None, 7, 9),
         ("## Opening hours", 10, 19),
@@ -291,7 +291,7 @@ def test_navigation_scripts_and_styles_are_left_out_and_shapes_kept() -> None:
 
 
 def test_the_title_of_the_head_serves_where_no_first_heading_is() -> None:
-    assert read(HtmlReader(), "<title>Only here</title><p>Text of the page.", "a.html").title == "Only here"
+    assert read(reader_of("html"), "<title>Only here</title><p>Text of the page.", "a.html").title == "Only here"
 
 
 def test_a_page_with_a_main_part_is_read_from_there() -> None:
@@ -301,10 +301,10 @@ def test_a_page_with_a_main_part_is_read_from_there() -> None:
 
 def test_the_character_set_of_a_page_is_its_own_to_say() -> None:
     text = '<meta charset="koi8-r"><p>Привет, мир</p>'
-    assert read(HtmlReader(), text.encode("koi8-r"), "a.html").chunks[0].text == "Привет, мир"
-    assert read(HtmlReader(), text.encode("utf-16"), "a.html").chunks[0].text == "Привет, мир"
-    with pytest.raises(BadRequestError, match="not valid klingon, as its <meta> says"):
-        read(HtmlReader(), text.replace("koi8-r", "klingon").encode("koi8-r"), "a.html")
+    assert read(reader_of("html"), text.encode("koi8-r"), "a.html").chunks[0].text == "Привет, мир"
+    assert read(reader_of("html"), text.encode("utf-16"), "a.html").chunks[0].text == "Привет, мир"
+    with pytest.raises(BadRequestError, match="not valid klingon"):
+        read(reader_of("html"), text.replace("koi8-r", "klingon").encode("koi8-r"), "a.html")
 
 
 def test_html_that_is_nested_without_end_is_refused_at_once() -> None:

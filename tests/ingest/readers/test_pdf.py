@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from dowse.errors import BadRequestError
 from dowse.identity import embedded_text, text_hash
 from dowse.ingest.pdf import runs as pdf_runs
-from dowse.ingest.pdf.reader import PdfReader
 from dowse.ports import SourceFile
 from dowse.types import Chunk, Document
 from pdf_files import Words, column, pdf
+from readers_by_name import reader_of
 
 FILL = "the budget follows what a client sees of its"
 LEFT, RIGHT = 54, 320
 
 
 def read(data: bytes, path: str = "docs/a.pdf") -> Document:
-    return PdfReader().read(SourceFile("app", path, data, 7))
+    return reader_of("pdf").read(SourceFile("app", path, data, 7))
 
 
 def lines(word: str, count: int) -> list[str]:

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from dowse.errors import MissingExtraError
 from dowse.identity import chunk_id, document_id, embedded_text, text_hash
 from dowse.ingest.chunking.pack import CODE, PROSE
-from dowse.ingest.code.reader import CodeReader
 from dowse.ingest.readers import markdown as read_markdown
 from dowse.ingest.readers import registry as readers
-from dowse.ingest.readers.front_matter import moment, parse
-from dowse.ingest.readers.markdown import markdown_reader, markdown_sections
-from dowse.ingest.readers.text import TextReader
+from dowse.ingest.readers.markdown import markdown_parser, markdown_sections, moment, parse
+from dowse.ingest.readers.rst import RstReader
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
+from readers_by_name import reader_of
 
 LINES = st.text(alphabet="ab #-`>|{}:=\n\r\t é", max_size=600)
 
@@ -28,12 +27,12 @@ def read(reader: Reader, text: str, path: str) -> Document:
 
 
 def markdown(text: str, path: str = "docs/page.md") -> tuple[Chunk, ...]:
-    return read(markdown_reader(), text, path).chunks
+    return read(reader_of("markdown"), text, path).chunks
 
 
 def code(text: str, path: str = "src/a.py") -> tuple[Chunk, ...]:
     """Those that are searched."""
-    return tuple(chunk for chunk in read(CodeReader(), text, path).chunks if chunk.level == "chunk")
+    return tuple(chunk for chunk in read(reader_of("code"), text, path).chunks if chunk.level == "chunk")
 
 
 def body(name: str, lines: int = 8) -> str:
@@ -47,7 +46,7 @@ def body(name: str, lines: int = 8) -> str:
 
 
 def test_a_document_knows_its_file() -> None:
-    document = read(TextReader(), "hello\n", "notes/a.txt")
+    document = read(reader_of("text"), "hello\n", "notes/a.txt")
     chunk = document.chunks[0]
     assert (document.id, document.size_bytes, document.modified_ns) == (document_id("app", "notes/a.txt"), 6, 7)
     assert (chunk.source_uri, chunk.file_path, chunk.repo_name) == ("app/notes/a.txt", "notes/a.txt", "app")
@@ -56,7 +55,7 @@ def test_a_document_knows_its_file() -> None:
 
 
 def test_equal_texts_of_one_file_get_different_ids() -> None:
-    repeated = [chunk for chunk in read(TextReader(), "x" * 5000, "a.txt").chunks if chunk.text == "x" * 1024]
+    repeated = [chunk for chunk in read(reader_of("text"), "x" * 5000, "a.txt").chunks if chunk.text == "x" * 1024]
     assert [chunk.id for chunk in repeated] == [
         chunk_id("app/a.txt", "chunk", "x" * 1024, occurrence) for occurrence in range(len(repeated))
     ]
@@ -67,9 +66,9 @@ def test_equal_texts_of_one_file_get_different_ids() -> None:
 @given(text=LINES)
 def test_chunks_are_lines_of_the_file_within_the_limit_and_none_is_lost(path: str, text: str) -> None:
     text = text * 6
-    reader: Reader = CodeReader()
+    reader: Reader = reader_of("code")
     if path in ("a.md", "a.txt"):
-        reader = markdown_reader() if path == "a.md" else TextReader()
+        reader = reader_of("markdown") if path == "a.md" else reader_of("text")
     chunks = [chunk for chunk in read(reader, text, path).chunks if chunk.level == "chunk"]
     lines = text.replace("\r\n", "\n").split("\n")
     covered: set[int] = set()
@@ -88,7 +87,7 @@ def test_chunks_are_lines_of_the_file_within_the_limit_and_none_is_lost(path: st
     assert len({chunk.id for chunk in chunks}) == len(chunks)
 
 
-@pytest.mark.parametrize("reader", [CodeReader(), markdown_reader(), TextReader()])
+@pytest.mark.parametrize("reader", [reader_of("code"), reader_of("markdown"), reader_of("text")])
 @pytest.mark.parametrize("text", ["", "\n\n \n", "\ufeff"])
 def test_a_file_without_text_has_no_chunks(reader: Reader, text: str) -> None:
     assert read(reader, text, "a.x").chunks == ()
@@ -99,7 +98,7 @@ def test_a_file_without_text_has_no_chunks(reader: Reader, text: str) -> None:
 
 def test_windows_of_prose_overlap_by_up_to_a_tenth() -> None:
     text = " ".join(f"word{at:05d}" for at in range(1000))
-    first, second, *_ = read(TextReader(), text, "a.txt").chunks
+    first, second, *_ = read(reader_of("text"), text, "a.txt").chunks
     shared = set(first.text.split()) & set(second.text.split())
     assert 0 < len(" ".join(sorted(shared))) <= PROSE.target_chars // 10
 
@@ -180,7 +179,7 @@ def test_a_long_list_is_cut_between_items() -> None:
 def test_front_matter_gives_title_author_date_and_meta() -> None:
     front = "title: 'Rolling back'\nauthor: Ada\ndate: 2025-03-01T10:00:00+02:00\ntags:\n  - ops\n  - k8s\n"
     text = f"---\n{front}---\nRun it.\n"
-    document = read(markdown_reader(), text, "a.md")
+    document = read(reader_of("markdown"), text, "a.md")
     chunk = document.chunks[0]
     assert (document.title, chunk.author, chunk.start_line) == ("Rolling back", "Ada", 9)
     assert chunk.timestamp == datetime(2025, 3, 1, 8, tzinfo=UTC)
@@ -261,7 +260,7 @@ def test_the_first_line_of_a_long_block_leads_its_later_chunks(path: str, head: 
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     points = EntryPoints(
         [
-            EntryPoint("ini", "dowse.ingest.readers.text:TextReader", readers.GROUP),
+            EntryPoint("ini", "dowse.ingest.readers.rst:RstReader", readers.GROUP),
             EntryPoint("broken", "dowse.ingest.no_such_module:Reader", readers.GROUP),
         ]
     )
@@ -272,7 +271,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_installed_readers_stand_beside_ours() -> None:
     found = readers.find_readers()
     assert set(found) >= {"code", "markdown", "text", "ini", "broken"}
-    assert isinstance(found["ini"](), TextReader)
+    assert isinstance(found["ini"](), RstReader)
     with pytest.raises(MissingExtraError, match="broken"):
         found["broken"]()
 
@@ -305,20 +304,19 @@ RUNS = st.lists(st.tuples(st.sampled_from(PARTS), st.integers(1, 7)), max_size=7
 @example([("```", 1), ("- a word", 5), ("```", 1), ("- a word", 5)])  # no items, and items
 def test_a_long_list_is_cut_as_if_every_item_had_been_parsed(runs: list[tuple[str, int]]) -> None:
     text = "\n".join(line for line, times in runs for _ in range(times))
-    parser = markdown_reader().parser
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(read_markdown, "LONG_LIST", len(text) + 1)
-        plain = markdown_sections(parser, text)
+        plain = markdown_sections(text)
         patch.setattr(read_markdown, "LONG_LIST", 2)
-        assert markdown_sections(parser, text) == plain
+        assert markdown_sections(text) == plain
 
 
 def test_most_items_of_a_long_list_are_not_parsed() -> None:
     text = "- item\n" * 1000
     parsed: list[str] = []
-    parser = markdown_reader().parser
+    parser = markdown_parser()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parser, "parse", lambda body: (parsed.append(body), type(parser).parse(parser, body))[1])
-        (section,) = markdown_sections(parser, text)
+        (section,) = markdown_sections(text)
     assert parsed == ["- item\n- item\n"]
     assert len(section.blocks) == 1000

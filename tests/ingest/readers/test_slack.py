@@ -16,7 +16,6 @@ from dowse import sample
 from dowse.errors import BadRequestError
 from dowse.identity import embedded_text, text_hash
 from dowse.ingest.chunking.pack import PROSE
-from dowse.ingest.code.reader import CodeReader
 from dowse.ingest.readers.slack import SlackReader
 from dowse.ingest.readers.slack_messages import Workspace, items_of, readable
 from dowse.ingest.sources.kinds import classify
@@ -58,7 +57,7 @@ def read(export: Path, messages: list[Any], day: str = DAY) -> Document:
 def read_file(export: Path, path: str) -> Document:
     full = export / path
     data = full.read_bytes() if full.is_file() else b""
-    return SlackReader(CodeReader).read(SourceFile("slack", path, data, 0, full_path=str(full)))
+    return SlackReader().read(SourceFile("slack", path, data, 0, full_path=str(full)))
 
 
 def texts(document: Document) -> list[str]:
@@ -215,13 +214,13 @@ def test_an_export_in_a_zip_is_read_like_a_folder(export: Path, tmp_path: Path) 
         file.writestr(f"ops/{DAY}.json", day)
     inner = f"export.zip!/ops/{DAY}.json"
     found = SourceFile("slack", inner, day.encode(), 0, full_path=f"{archive}!/ops/{DAY}.json")
-    assert texts(SlackReader(CodeReader).read(found)) == ["[12:00] ada: hi @Bob Roe"]
+    assert texts(SlackReader().read(found)) == ["[12:00] ada: hi @Bob Roe"]
 
 
 def test_every_message_of_the_sample_is_in_a_chunk_once() -> None:
     root = sample.root()
     for path in sorted(root.glob("slack-export/*/*.json")):
-        document = SlackReader(CodeReader).read(
+        document = SlackReader().read(
             SourceFile("acme", str(path.relative_to(root)), path.read_bytes(), 0, full_path=str(path))
         )
         told = [line for chunk in document.chunks for line in chunk.text.split("\n") if line.startswith("[")]
@@ -258,7 +257,7 @@ MESSAGE = st.dictionaries(
 def test_any_json_becomes_chunks_or_a_reason(items: list[dict[str, Any]], ts: list[str]) -> None:
     messages = [{"type": "message", "ts": moment} | item for item, moment in zip(items, ts, strict=False)]
     file = SourceFile("slack", f"ops/{DAY}.json", json.dumps(messages).encode(), 0)
-    reader = SlackReader(CodeReader)
+    reader = SlackReader()
     try:
         document = reader.read(file)
     except BadRequestError:

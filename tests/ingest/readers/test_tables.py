@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
 from dowse.ingest.chunking.pack import CODE, PROSE
-from dowse.ingest.readers.csv import CsvReader
-from dowse.ingest.readers.json import JsonReader
-from dowse.ingest.readers.notebook import MOST_OUTPUT_LINES, notebook_reader
+from dowse.ingest.readers.notebook import MOST_OUTPUT_LINES
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
+from readers_by_name import reader_of
 
 
 def read(reader: Reader, text: str, path: str) -> Document:
@@ -26,11 +25,11 @@ def read(reader: Reader, text: str, path: str) -> Document:
 
 
 def table(text: str) -> tuple[Chunk, ...]:
-    return read(CsvReader(), text, "data/a.csv").chunks
+    return read(reader_of("csv"), text, "data/a.csv").chunks
 
 
 def members(text: str) -> tuple[Chunk, ...]:
-    return read(JsonReader(), text, "a.json").chunks
+    return read(reader_of("json"), text, "a.json").chunks
 
 
 def lines_of(chunk: Chunk) -> tuple[int, int]:
@@ -67,7 +66,7 @@ def test_a_table_without_names_of_columns_has_no_labels() -> None:
 
 
 def test_the_document_knows_its_columns() -> None:
-    assert read(CsvReader(), "a,b\n1,2\n3,4\n", "x.csv").meta == (("columns", "a, b"), ("rows", "2"))
+    assert read(reader_of("csv"), "a,b\n1,2\n3,4\n", "x.csv").meta == (("columns", "a, b"), ("rows", "2"))
 
 
 def test_what_is_no_table_is_read_as_text() -> None:
@@ -190,7 +189,7 @@ def test_cells_are_read_in_order_under_their_headings() -> None:
         cell("markdown", "## Bikes\n\n" + "How many there are of them. " * 4),
         cell("code", "frame['bikes'].sum()", outputs=[FAILED]),
     )
-    document = read(notebook_reader(), text, "a.ipynb")
+    document = read(reader_of("notebook"), text, "a.ipynb")
     first, second = document.chunks
     assert (document.title, first.section_path, second.section_path) == ("Depots", None, "## Bikes")
     assert f"```python\n{LOAD}\n```" in first.text
@@ -199,7 +198,7 @@ def test_cells_are_read_in_order_under_their_headings() -> None:
 
 
 def test_outputs_are_trimmed_and_pictures_left_out() -> None:
-    (chunk,) = read(notebook_reader(), notebook(cell("code", LOAD, outputs=[PRINTED, PICTURE])), "a.ipynb").chunks
+    (chunk,) = read(reader_of("notebook"), notebook(cell("code", LOAD, outputs=[PRINTED, PICTURE])), "a.ipynb").chunks
     assert [line for line in chunk.text.split("\n") if line.startswith("row")] == [
         f"row {at}" for at in range(MOST_OUTPUT_LINES)
     ]
@@ -208,7 +207,7 @@ def test_outputs_are_trimmed_and_pictures_left_out() -> None:
 
 def test_lines_of_a_notebook_are_those_of_the_file() -> None:
     text = notebook(cell("markdown", '# One\n\nSaid "so" – twice.'), cell("code", LOAD, outputs=[PICTURE]))
-    (chunk,) = read(notebook_reader(), text, "a.ipynb").chunks
+    (chunk,) = read(reader_of("notebook"), text, "a.ipynb").chunks
     lines = text.split("\n")
     assert '"# One\\n"' in lines[lines_of(chunk)[0] - 1]
     assert '"frame.head()"' in lines[lines_of(chunk)[1] - 1]
@@ -217,12 +216,12 @@ def test_lines_of_a_notebook_are_those_of_the_file() -> None:
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"cells": 3}', "[" * 200_000, "not json at all"])
 def test_what_is_no_notebook_is_refused_with_the_reason(text: str) -> None:
     with pytest.raises(BadRequestError, match="not a notebook"):
-        read(notebook_reader(), text, "a.ipynb")
+        read(reader_of("notebook"), text, "a.ipynb")
 
 
 @settings(max_examples=settings.default.max_examples // 3)
 @given(st.dictionaries(st.sampled_from(["cell_type", "source", "outputs", "input"]), VALUES, max_size=4))
 def test_odd_cells_are_read_or_passed_over(odd: dict[str, Any]) -> None:
     with suppress(BadRequestError):
-        for chunk in read(notebook_reader(), json.dumps({"cells": [odd, odd]}), "a.ipynb").chunks:
+        for chunk in read(reader_of("notebook"), json.dumps({"cells": [odd, odd]}), "a.ipynb").chunks:
             assert chunk.text

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
 from dowse.ingest.chunking.pack import PROSE
-from dowse.ingest.readers.text import TextReader
-from dowse.ingest.readers.transcript import TranscriptReader
 from dowse.ingest.sources.kinds import classify
 from dowse.ports import SourceFile
 from dowse.types import Document
+from readers_by_name import reader_of
 
 VTT = """WEBVTT
 
@@ -45,7 +44,7 @@ to you.
 
 
 def read(text: str, path: str) -> Document:
-    return TranscriptReader(TextReader).read(SourceFile("talks", path, text.encode(), 0))
+    return reader_of("transcript").read(SourceFile("talks", path, text.encode(), 0))
 
 
 def test_cues_of_one_speaker_join_and_tags_go() -> None:

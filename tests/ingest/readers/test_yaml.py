@@ -10,18 +10,17 @@ import pytest
 
 import dowse
 from dowse.errors import BadRequestError
-from dowse.ingest.manifests.yaml import YamlReader
 from dowse.ingest.manifests.yaml_nodes import DEEPEST, MOST_NODES, NotYamlError, compose
 from dowse.ingest.manifests.yaml_parts import page_of
-from dowse.ingest.readers.json import JsonReader
 from dowse.ports import SourceFile
 from dowse.types import Chunk, Document
+from readers_by_name import reader_of
 
 SAMPLE = Path(dowse.__file__).parent / "sample" / "acme"
 
 
 def read(text: str, path: str = "deploy/app.yaml") -> Document:
-    return YamlReader().read(SourceFile("shop", path, text.encode(), 0))
+    return reader_of("yaml").read(SourceFile("shop", path, text.encode(), 0))
 
 
 def sample(path: str) -> Document:
@@ -191,7 +190,7 @@ API = {
 @pytest.mark.parametrize("indent", ["  ", "\t"])
 def test_an_api_in_json_gives_a_chunk_for_each_operation_with_its_lines(indent: str) -> None:
     text = json.dumps(API, indent=indent)
-    document = JsonReader().read(SourceFile("docs", "api.json", text.encode(), 0))
+    document = reader_of("json").read(SourceFile("docs", "api.json", text.encode(), 0))
     found = {chunk.symbol_name: chunk for chunk in document.chunks if chunk.symbol_name}
     assert {"listTours", "addTour", "dropTour", "Tour"} <= set(found)
     lines = text.splitlines()
@@ -203,7 +202,7 @@ def test_an_api_in_json_gives_a_chunk_for_each_operation_with_its_lines(indent: 
 
 @pytest.mark.parametrize("text", [json.dumps(API), '{"openapi": "3.1.0", "paths": 1}'])
 def test_an_api_on_one_line_or_of_another_shape_is_json_as_any_other(text: str) -> None:
-    document = JsonReader().read(SourceFile("docs", "api.json", text.encode(), 0))
+    document = reader_of("json").read(SourceFile("docs", "api.json", text.encode(), 0))
     assert "".join(chunk.text for chunk in document.chunks).strip() == text.strip()
 
 

@@ -13,13 +13,13 @@ import pytest
 from dowse.errors import BadRequestError
 from dowse.ingest.pipeline import IndexOptions, index
 from dowse.ingest.readers.registry import find_readers
-from dowse.ingest.reading import pool as crew
+from dowse.ingest.reading import pool
 from dowse.ingest.reading.limits import OverdueError, at_most
-from dowse.ingest.reading.pool import Limits, alone, together
-from dowse.ingest.reading.read_file import Outcome, Taker, Task
+from dowse.ingest.reading.pool import ReadLimits, read_in_process, read_in_workers
+from dowse.ingest.reading.read_file import FileReader, ReadResult, Task
 from dowse.ingest.reading.worker import OUT_OF_MEMORY
 from dowse.ingest.sources.kinds import classify
-from dowse.ingest.sources.requests import Asked
+from dowse.ingest.sources.requests import IndexRequest
 from dowse.ports import Progress, SourceFile
 from dowse.store.memory import MemoryStore
 from dowse.types import Document
@@ -27,21 +27,24 @@ from dowse.types import Document
 # A package that is installed for a test: readers for files called *.slow, *.vast and *.wild, as a plug-in offers them.
 PLUGIN = """
 import os, time
-from dowse.ingest.readers.text import TextReader
-class Slow(TextReader):
+from dowse.ingest.readers.text import read_text
+class Slow:
+    name = "slow"
     def read(self, file):
         if b"sleep" in file.data: time.sleep(60)
-        return super().read(file)
-class Vast(TextReader):
+        return read_text(file)
+class Vast:
+    name = "vast"
     def read(self, file):
         if b"vast" in file.data: bytearray(1 << 40)
-        return super().read(file)
-class Wild(TextReader):
+        return read_text(file)
+class Wild:
+    name = "wild"
     def read(self, file):
         if b"die" in file.data: os.kill(os.getpid(), 11)
         if b"bug" in file.data: raise TypeError("a bug")
         print("noise on stdout", flush=True)
-        return super().read(file)
+        return read_text(file)
 """
 ENTRY_POINTS = "[dowse.readers]\nslow = odd_readers:Slow\nvast = odd_readers:Vast\nwild = odd_readers:Wild\n"
 
@@ -71,16 +74,16 @@ def tasks(folder: Path, **files: str) -> list[Task]:
     return made
 
 
-def shape(outcome: Outcome) -> str:
-    return "document" if outcome.document else outcome.problem or "other"
+def shape(result: ReadResult) -> str:
+    return "document" if result.document else result.problem or "other"
 
 
 def test_workers_give_what_one_process_gives_and_in_order(tmp_path: Path) -> None:
     made = tasks(
         tmp_path / "t", **{f"f{number:03d}_py": f"def f{number}():\n    return {number}\n" for number in range(70)}
     )
-    here = list(alone(Taker(find_readers(), {}), made, Limits()))
-    there = list(together(2, iter(made), Limits()))
+    here = list(read_in_process(FileReader(find_readers()), made, ReadLimits()))
+    there = list(read_in_workers(2, iter(made), ReadLimits()))
     assert there == here
     assert [task.path for task, _ in there] == [task.path for task in made]
 
@@ -88,7 +91,7 @@ def test_workers_give_what_one_process_gives_and_in_order(tmp_path: Path) -> Non
 def test_bytes_that_lie_in_no_file_travel_too(tmp_path: Path) -> None:
     kind = classify("a.txt")
     made = [Task("s", f"{n}.txt", "/nowhere", kind, 10**7, data=b"word " * 200_000, modified_ns=5) for n in range(3)]
-    found = [outcome.document for _, outcome in together(2, made, Limits())]
+    found = [result.document for _, result in read_in_workers(2, made, ReadLimits())]
     assert [document.modified_ns for document in found if document] == [5, 5, 5]
 
 
@@ -96,36 +99,37 @@ def test_bytes_that_lie_in_no_file_travel_too(tmp_path: Path) -> None:
 def test_a_file_that_takes_too_long_is_skipped_with_a_reason_and_the_rest_is_read(tmp_path: Path) -> None:
     made = tasks(tmp_path / "t", a_slow="fine", b_slow="sleep", c_slow="fine")
     started = time.monotonic()
-    found = [shape(outcome) for _, outcome in together(1, made, Limits(file_s=0.5))]
-    assert found == ["document", "reading it took more than 0.5 s; it was skipped", "document"]
+    found = [shape(result) for _, result in read_in_workers(1, made, ReadLimits(file_s=0.5))]
+    assert found == ["document", "skipped: reading took more than 0.5 s", "document"]
     assert time.monotonic() - started < 30
-    assert [shape(outcome) for _, outcome in alone(Taker(find_readers(), {}), made, Limits(file_s=0.2))] == [
-        "document", "reading it took more than 0.2 s; it was skipped", "document",
+    here = read_in_process(FileReader(find_readers()), made, ReadLimits(file_s=0.2))
+    assert [shape(result) for _, result in here] == [
+        "document", "skipped: reading took more than 0.2 s", "document",
     ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("plugin")
 def test_a_file_that_takes_too_much_memory_or_kills_its_reader_is_a_problem(tmp_path: Path) -> None:
     made = tasks(tmp_path / "t", a_vast="vast", b_wild="die", c_wild="fine", d_vast="fine")
-    found = [shape(outcome) for _, outcome in together(1, made, Limits())]
+    found = [shape(result) for _, result in read_in_workers(1, made, ReadLimits())]
     assert found == [
         OUT_OF_MEMORY,
-        "its reader was ended by signal 11 (SIGSEGV); it was skipped",
+        "skipped: signal 11 (SIGSEGV) ended its reader",
         "document",
         "document",
     ]
 
 
 @pytest.mark.usefixtures("plugin")
-def test_a_bug_in_a_reader_surfaces_from_a_worker_with_the_file(tmp_path: Path) -> None:
-    made = tasks(tmp_path / "t", a_wild="fine", b_wild="bug")
-    with pytest.raises(RuntimeError, match=r"(?s)b\.wild.*TypeError: a bug"):
-        list(together(1, made, Limits()))
+def test_a_bug_in_a_reader_is_a_problem_of_its_file(tmp_path: Path) -> None:
+    made = tasks(tmp_path / "t", a_wild="fine", b_wild="bug", c_wild="fine")
+    found = [shape(result) for _, result in read_in_workers(1, made, ReadLimits())]
+    assert found == ["document", "skipped: the wild reader failed (TypeError: a bug)", "document"]
 
 
 def test_workers_end_with_the_iteration(tmp_path: Path) -> None:
     made = tasks(tmp_path / "t", **{f"f{number}_txt": "text" for number in range(200)})
-    reading = together(2, made, Limits())
+    reading = read_in_workers(2, made, ReadLimits())
     next(reading)
     children = _children()
     assert len(children) == 2
@@ -134,11 +138,11 @@ def test_workers_end_with_the_iteration(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_in_the_terminal_leaves_the_workers_to_their_leader(tmp_path: Path) -> None:
-    reading = together(1, tasks(tmp_path / "t", **{f"f{n}_txt": "text" for n in range(100)}), Limits())
+    reading = read_in_workers(1, tasks(tmp_path / "t", **{f"f{n}_txt": "text" for n in range(100)}), ReadLimits())
     next(reading)
     for child in _children():
         os.kill(child, signal.SIGINT)
-    assert sum(outcome.document is not None for _, outcome in reading) == 100 - 1
+    assert sum(result.document is not None for _, result in reading) == 100 - 1
 
 
 def test_a_script_without_a_main_guard_may_use_workers(tmp_path: Path) -> None:
@@ -162,7 +166,7 @@ def test_an_index_made_by_workers_is_the_index_made_alone(tmp_path: Path) -> Non
     found = []
     for workers in (0, 2):
         store = MemoryStore()
-        report = index(store, [Asked(tmp_path)], IndexOptions(workers=workers))
+        report = index(store, [IndexRequest(tmp_path)], IndexOptions(workers=workers))
         assert report.added == 40
         found.append({info.id: store.reader().document_chunks(info.id) for info in store.documents()})
     assert found[0] == found[1]
@@ -177,27 +181,27 @@ def test_an_interruption_while_workers_read_keeps_what_was_written_and_goes_on(t
             raise KeyboardInterrupt
 
     store = MemoryStore()
-    report = index(store, [Asked(tmp_path)], IndexOptions(workers=2), at_ninety)
+    report = index(store, [IndexRequest(tmp_path)], IndexOptions(workers=2), at_ninety)
     kept = len(list(store.documents()))
     assert (report.interrupted, report.added) == (True, kept)
     assert 64 <= kept <= 90
     assert not _children()
-    again = index(store, [Asked(tmp_path)], IndexOptions(workers=2))
+    again = index(store, [IndexRequest(tmp_path)], IndexOptions(workers=2))
     assert (again.added, again.unchanged) == (200 - kept, kept)
 
 
 def test_small_work_stays_in_this_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.txt").write_text("alpha")
-    monkeypatch.setattr("dowse.ingest.pipeline.together", lambda *_: pytest.fail("workers were started"))
-    assert index(MemoryStore(), [Asked(tmp_path)], IndexOptions()).added == 1
+    monkeypatch.setattr("dowse.ingest.pipeline.read_in_workers", lambda *_: pytest.fail("workers were started"))
+    assert index(MemoryStore(), [IndexRequest(tmp_path)], IndexOptions()).added == 1
 
 
 def test_a_worker_that_cannot_start_is_an_error_with_its_last_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew, "_SCRIPT", "raise SystemExit('no such thing')  # {}")
-    with pytest.raises(RuntimeError, match=r"(?s)cannot start; try --workers 0.*no such thing"):
-        list(together(1, tasks(tmp_path / "t", a_txt="x"), Limits()))
+    monkeypatch.setattr(pool, "_SCRIPT", "raise SystemExit('no such thing')  # {}")
+    with pytest.raises(RuntimeError, match=r"(?s)cannot start; run again with --workers 0.*no such thing"):
+        list(read_in_workers(1, tasks(tmp_path / "t", a_txt="x"), ReadLimits()))
 
 
 # --- the alarm -------------------------------------------------------------------------------------
@@ -235,9 +239,9 @@ def test_what_a_reader_refuses_is_a_problem() -> None:
         def read(self, file: SourceFile) -> Document:
             raise BadRequestError("not today")
 
-    take = Taker({"text": Refusing}, {})
+    take = FileReader({"text": Refusing})
     task = Task("s", "a.txt", "/nowhere", classify("a.txt"), 100, data=b"x")
-    assert take(task) == Outcome(problem="not today")
+    assert take.read(task) == ReadResult(problem="not today")
 
 
 def _children() -> list[int]:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from dowse.errors import BadRequestError
 from dowse.ingest.pipeline import IndexOptions, index
 from dowse.ingest.sources import archives
-from dowse.ingest.sources.archives import BOMB_LEAST_BYTES, clean, contents, is_archive, members
-from dowse.ingest.sources.requests import Asked
+from dowse.ingest.sources.archives import BOMB_LEAST_BYTES, clean, is_archive, member_bytes, members
+from dowse.ingest.sources.requests import IndexRequest
 from dowse.reports import IndexReport
 from dowse.store.memory import MemoryStore
 
@@ -44,7 +44,7 @@ def make_tar(path: Path, files: Mapping[str, bytes]) -> Path:
 
 def run(store: MemoryStore, *paths: Path, archives: bool = False) -> IndexReport:
     options = IndexOptions(max_file_bytes=LIMIT)
-    return index(store, [Asked(path, archives=archives) for path in paths], options)
+    return index(store, [IndexRequest(path, archives=archives) for path in paths], options)
 
 
 def stored(store: MemoryStore) -> list[str]:
@@ -151,7 +151,7 @@ def test_path_traversal_is_a_problem_and_the_rest_is_read(tmp_path: Path) -> Non
     store = MemoryStore()
     report = run(store, path)
     assert [(each.path.rpartition("!/")[2], each.reason) for each in report.problems] == [
-        ("../evil.txt", "leads out of the archive; it was left out")
+        ("../evil.txt", "skipped: the path leads out of the archive")
     ]
     assert len(stored(store)) == 2
     assert sorted(each.name for each in tmp_path.iterdir()) == ["acme.zip"]
@@ -162,7 +162,7 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("zeros.txt", "w") as file:
         for _ in range(BOMB_LEAST_BYTES // 2**20 + 1):
             file.write(bytes(2**20))
-    with pytest.raises(BadRequestError, match="looks like a bomb"):
+    with pytest.raises(BadRequestError, match="possible zip bomb"):
         members(str(path))
     report = run(MemoryStore(), path)
     assert (report.added, len(report.problems)) == (0, 1)
@@ -184,7 +184,7 @@ def test_sizes_are_those_of_the_bytes_and_not_of_the_directory(tmp_path: Path) -
     data[at + 24 : at + 28] = struct.pack("<I", 10)
     path.write_bytes(data)
     assert [member.size_bytes for member in members(str(path))[0]] == [10]
-    found = dict(contents(str(path), ["a.txt"], LIMIT))
+    found = dict(member_bytes(str(path), ["a.txt"], LIMIT))
     assert isinstance(found["a.txt"], str) or len(found["a.txt"]) <= LIMIT
 
 
@@ -197,7 +197,7 @@ def test_an_encrypted_zip_is_a_problem_that_says_what_to_do(tmp_path: Path) -> N
     path.write_bytes(data)
     report = run(MemoryStore(), path)
     assert report.added == 1
-    assert report.problems[0].reason == "encrypted: 1 of 2 files; unpack it yourself and index the folder"
+    assert report.problems[0].reason == "encrypted: 1 of 2 files; unpack it and index the folder"
 
 
 def test_a_tar_header_of_any_size_is_not_believed(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_broken_archive_is_a_bad_request_and_nothing_else(
         path.write_bytes(content)
         try:
             found, _ = members(str(path))
-            for _ in contents(str(path), [each.name for each in found], LIMIT):
+            for _ in member_bytes(str(path), [each.name for each in found], LIMIT):
                 pass
         except BadRequestError:
             pass
@@ -241,7 +241,7 @@ def test_an_archive_that_vanishes_keeps_the_run_going(tmp_path: Path, monkeypatc
     path = make_zip(tmp_path / "acme.zip", FILES)
     listing = archives.members
 
-    def and_then_it_goes(name: str) -> tuple[list[archives.Member], list[str]]:
+    def and_then_it_goes(name: str) -> tuple[list[archives.ArchiveMember], list[str]]:
         found = listing(name)
         path.unlink()
         return found

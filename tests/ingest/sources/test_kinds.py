@@ -7,9 +7,8 @@ import pytest
 
 from dowse.errors import BadRequestError
 from dowse.ingest.pipeline import IndexOptions, index
-from dowse.ingest.sources.kinds import FORMATS, classify, most_bytes
-from dowse.ingest.sources.own_kinds import own_kinds
-from dowse.ingest.sources.requests import Asked
+from dowse.ingest.sources.kinds import NAME_RULES, classify, most_bytes, user_rules
+from dowse.ingest.sources.requests import IndexRequest
 from dowse.store.memory import MemoryStore
 from dowse.types import CorpusType
 
@@ -65,7 +64,7 @@ def test_a_reader_named_like_an_extension_takes_its_files() -> None:
 
 
 def test_every_language_is_written_in_lower_case() -> None:
-    assert all(rule.kind.language in (None, str(rule.kind.language).lower()) for rule in FORMATS)
+    assert all(language in (None, str(language).lower()) for _, _, language, _ in NAME_RULES)
 
 
 # --- rules of one's own ----------------------------------------------------------------------------
@@ -74,7 +73,7 @@ READERS = {"code": None, "markdown": None, "text": None}
 
 
 def test_a_rule_of_ones_own_changes_what_it_names_and_no_more() -> None:
-    own = own_kinds([{"match": ["*.pyx", "gen/**"], "reader": "code", "language": "python"}], READERS)
+    own = user_rules([{"match": ["*.pyx", "gen/**"], "reader": "code", "language": "python"}], READERS)
     kind = classify("src/fast.pyx", READERS, own)
     assert (kind.reader, kind.language, kind.corpus_type, kind.known) == ("code", "python", CorpusType.DOC_PAGE, True)
     assert classify("src/fast.py", READERS, own) == classify("src/fast.py", READERS)
@@ -82,7 +81,7 @@ def test_a_rule_of_ones_own_changes_what_it_names_and_no_more() -> None:
 
 
 def test_the_first_rule_that_matches_decides() -> None:
-    own = own_kinds(
+    own = user_rules(
         [
             {"match": "ops/*.md", "corpus_type": "DOC_RUNBOOK"},
             {"match": "*.md", "corpus_type": "DOC_ADR"},
@@ -96,10 +95,10 @@ def test_the_first_rule_that_matches_decides() -> None:
 @pytest.mark.parametrize(
     ("table", "complaint"),
     [
-        ({"match": "*.x"}, "number 1: it changes nothing"),
+        ({"match": "*.x"}, "number 1: the rule changes nothing"),
         ({"reader": "code"}, "match must be a glob"),
         ({"match": [], "reader": "code"}, "match must be a glob"),
-        ({"match": "*.x", "reader": "cod"}, "no reader 'cod'; did you mean 'code'"),
+        ({"match": "*.x", "reader": "cod"}, "unknown reader 'cod'; did you mean 'code'"),
         ({"match": "*.x", "corpus_type": "DOC_RUNBOK"}, "did you mean 'DOC_RUNBOOK'"),
         ({"match": "*.x", "language": 3}, "language is 3, but must be text"),
         ({"match": "*.x", "languag": "go"}, "unknown key 'languag'; did you mean 'language'"),
@@ -107,7 +106,7 @@ def test_the_first_rule_that_matches_decides() -> None:
 )
 def test_a_rule_that_makes_no_sense_is_named_with_what_is_wrong(table: dict[str, object], complaint: str) -> None:
     with pytest.raises(BadRequestError, match=re.escape("[[kinds]]")) as told:
-        own_kinds([table], READERS)
+        user_rules([table], READERS)
     assert complaint in str(told.value)
 
 
@@ -115,7 +114,7 @@ def test_a_rule_of_ones_own_reaches_the_chunks(tmp_path: Path) -> None:
     (tmp_path / "notes.zzz").write_text("# Title\n\nText.\n")
     kinds = [{"match": "*.zzz", "reader": "markdown", "language": "zzz", "corpus_type": "DOC_RUNBOOK"}]
     store = MemoryStore()
-    index(store, [Asked(tmp_path)], IndexOptions(kinds=kinds))
+    index(store, [IndexRequest(tmp_path)], IndexOptions(kinds=kinds))
     (info,) = store.documents()
     chunks = store.reader().document_chunks(info.id)
     assert {(chunk.language, chunk.corpus_type) for chunk in chunks} == {("zzz", "DOC_RUNBOOK")}

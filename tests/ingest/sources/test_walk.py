@@ -4,16 +4,17 @@ import os
 import shutil
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 from dowse.errors import NotFoundError
-from dowse.ingest.sources.content import Contents, Unread, read_contents
+from dowse.ingest.sources.content import FileContent, Unread, read_content
 from dowse.ingest.sources.gitignore import Rules, read_rules
-from dowse.ingest.sources.requests import Asked
+from dowse.ingest.sources.requests import IndexRequest
 from dowse.ingest.sources.skip_rules import Skip
-from dowse.ingest.sources.walk import Discovery, Reach, discover
+from dowse.ingest.sources.walk import Discovery, WalkOptions, discover
 from dowse.types import Source
 
 LIMIT = 10_000
@@ -27,7 +28,7 @@ def make(root: Path, *paths: str, text: str = "text\n") -> Path:
 
 
 def walk(*paths: Path, registered: tuple[Source, ...] = ()) -> Discovery:
-    return discover([Asked(path) for path in paths], registered, Reach(LIMIT))
+    return discover([IndexRequest(path) for path in paths], registered, WalkOptions(LIMIT))
 
 
 def found(result: Discovery) -> list[str]:
@@ -46,7 +47,7 @@ def test_a_folder_of_a_git_work_tree_belongs_to_its_root(tmp_path: Path) -> None
     make(tmp_path / "repo", "docs/a.md", "other.md", ".git/HEAD")
     result = walk(tmp_path / "repo" / "docs")
     assert found(result) == ["repo/docs/a.md"]
-    assert [(scope.source, scope.path) for scope in result.looked_at] == [("repo", "docs")]
+    assert [(scope.source, scope.path) for scope in result.scopes] == [("repo", "docs")]
 
 
 def test_a_single_file_belongs_to_its_folder(tmp_path: Path) -> None:
@@ -70,7 +71,7 @@ def test_a_walk_that_enters_another_source_gives_its_files_to_it(tmp_path: Path)
     make(tmp_path / "all", "x.txt", "inner/y.txt")
     result = walk(tmp_path / "all", registered=(Source("inner", str(tmp_path / "all" / "inner")),))
     assert found(result) == ["all/x.txt", "inner/y.txt"]
-    assert {(scope.source, scope.path) for scope in result.looked_at} == {("all", ""), ("inner", "")}
+    assert {(scope.source, scope.path) for scope in result.scopes} == {("all", ""), ("inner", "")}
 
 
 def test_paths_that_overlap_give_each_file_once(tmp_path: Path) -> None:
@@ -134,7 +135,7 @@ def test_fifos_and_sockets_are_never_opened(tmp_path: Path, monkeypatch: pytest.
         server.bind("s.sock")
         assert dict(walk(tmp_path).skipped) == {Skip.SPECIAL: 2}
     assert [each.reason for each in walk(tmp_path / "pipe.txt").problems] == ["not a regular file"]
-    assert read_contents(str(tmp_path / "pipe.txt"), LIMIT, sniff=False) == Unread("not a regular file")
+    assert read_content(str(tmp_path / "pipe.txt"), LIMIT, sniff=False) == Unread("not a regular file")
 
 
 def test_odd_names_are_found_and_undecodable_ones_are_a_problem(tmp_path: Path) -> None:
@@ -255,11 +256,11 @@ def ignored(root: Path, path: str) -> bool:
 
 def test_a_file_is_read_whole_with_its_time(tmp_path: Path) -> None:
     path = make(tmp_path, "a.txt", text="x" * 9000) / "a.txt"
-    assert read_contents(str(path), LIMIT, sniff=True) == Contents(b"x" * 9000, path.stat().st_mtime_ns)
+    assert read_content(str(path), LIMIT, sniff=True) == FileContent(b"x" * 9000, path.stat().st_mtime_ns)
 
 
 def test_a_file_that_cannot_be_opened_says_why(tmp_path: Path) -> None:
-    assert read_contents(str(tmp_path / "gone"), LIMIT, sniff=False) == Unread(
+    assert read_content(str(tmp_path / "gone"), LIMIT, sniff=False) == Unread(
         "cannot be read: No such file or directory"
     )
 
@@ -281,7 +282,7 @@ def test_a_glob_that_matches_a_folder_takes_all_of_it(tmp_path: Path) -> None:
 
 def test_a_glob_looks_at_no_more_than_it_matches(tmp_path: Path) -> None:
     make(tmp_path / "app", "a.py", "b.txt")
-    (scope,) = walk(tmp_path / "app" / "*.py").looked_at
+    (scope,) = walk(tmp_path / "app" / "*.py").scopes
     assert [scope.covers(path) for path in ("a.py", "gone.py", "b.txt", "deep/c.py")] == [True, True, False, False]
 
 
@@ -296,10 +297,21 @@ def test_a_file_that_is_called_like_a_glob_is_that_file(tmp_path: Path) -> None:
 def test_everything_that_was_left_out_can_be_named(tmp_path: Path) -> None:
     make(tmp_path, "keep.py", ".hidden", "node_modules/a.js", "photo.png", "box.zip")
     make(tmp_path, "empty.txt", text="")
-    result = discover([Asked(tmp_path)], (), Reach(LIMIT, listing=True))
+    result = discover([IndexRequest(tmp_path)], (), WalkOptions(LIMIT, listing=True))
     assert {(Path(each.path).name, each.reason) for each in result.left_out} == {
         (".hidden", "hidden"), ("node_modules", "vendored"), ("photo.png", "binary"), ("box.zip", "archive"),
         ("empty.txt", "empty"),
     }  # fmt: skip
     assert len(result.left_out) == sum(count for _, count in result.skipped)
     assert walk(tmp_path).left_out == ()
+
+
+@pytest.mark.parametrize(
+    "line", ["*a*" * 25 + "q", "**/*a" * 25 + "q", "[a-z]*" * 40 + "q", "*?" * 60 + "/q", "a" * 10**5]
+)
+def test_no_line_of_an_ignore_file_takes_long(line: str) -> None:
+    rules = Rules().below("/r", [line, "!" + line, line + "/**"])
+    started = time.perf_counter()
+    for path in ("/r/" + "a" * 250, "/r/" + "a/" * 200 + "a" * 250):
+        rules.ignore(path, is_folder=False)
+    assert time.perf_counter() - started < 1

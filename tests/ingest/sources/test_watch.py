@@ -12,15 +12,15 @@ import pytest
 
 from dowse.ingest.pipeline import IndexOptions, index
 from dowse.ingest.sources import watch
-from dowse.ingest.sources.requests import Asked
-from dowse.ingest.sources.watch import MANY, Change, changes, own_looks, watched_folders
+from dowse.ingest.sources.requests import IndexRequest
+from dowse.ingest.sources.watch import MANY, ChangeSet, changes, scan_notices, watched_folders
 from dowse.reports import IndexReport
 from dowse.store.memory import MemoryStore
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "LEAST_LOOK_S", 0.02)
+    monkeypatch.setattr(watch, "LEAST_SCAN_S", 0.02)
     monkeypatch.setattr(watch, "QUIET_S", 0.1)
 
 
@@ -50,7 +50,7 @@ def after(doing: Callable[[], object]) -> Thread:
     return thread
 
 
-def seen(found: Iterator[Change], wanted: str) -> set[str]:
+def seen(found: Iterator[ChangeSet], wanted: str) -> set[str]:
     """What changed, until the wanted path is among it."""
     paths: set[str] = set()
     while wanted not in paths:
@@ -63,8 +63,8 @@ def seen(found: Iterator[Change], wanted: str) -> set[str]:
 def test_the_first_change_says_to_look_at_everything_and_then_what_changed_is_told(tmp_path: Path, way: str) -> None:
     (tmp_path / "a.txt").write_text("a")
     stop, notes = Event(), list[str]()
-    found = changes([Asked(tmp_path)], stop, notes.append)
-    assert next(found) == Change(None)
+    found = changes([IndexRequest(tmp_path)], stop, notes.append)
+    assert next(found) == ChangeSet(None)
     writing = after(lambda: (tmp_path / "b.txt").write_text("b"))
     assert seen(found, str(tmp_path / "b.txt")) <= {str(tmp_path / "b.txt"), str(tmp_path / "a.txt")}
     writing.join()
@@ -77,7 +77,7 @@ def test_the_first_change_says_to_look_at_everything_and_then_what_changed_is_to
 
 def test_a_burst_is_one_change(tmp_path: Path, way: str) -> None:
     stop = Event()
-    found = changes([Asked(tmp_path)], stop, lambda _: None)
+    found = changes([IndexRequest(tmp_path)], stop, lambda _: None)
     next(found)
     writing = after(lambda: [(tmp_path / f"{n}.txt").write_text("x") for n in range(200)])
     first = next(found)
@@ -87,9 +87,9 @@ def test_a_burst_is_one_change(tmp_path: Path, way: str) -> None:
     assert len(first.paths) > 150
 
 
-def test_own_looks_end_when_asked_to(tmp_path: Path) -> None:
+def test_scan_notices_end_when_asked_to(tmp_path: Path) -> None:
     stop = Event()
-    found = own_looks([str(tmp_path)], stop)
+    found = scan_notices([str(tmp_path)], stop)
     assert next(found) == frozenset()
     stop.set()
     assert list(found) == []
@@ -100,35 +100,42 @@ def test_own_looks_end_when_asked_to(tmp_path: Path) -> None:
     [
         ("/app/.dowse/dowse.db", None),
         ("/app/.git/index.lock", None),
-        ("/app/.git/logs/HEAD", Change(None)),
-        ("/app/sub/.gitignore", Change(None)),
-        ("/app/.dowseignore", Change(None)),
-        ("/app/a.txt", Change(frozenset(("/app/a.txt",)))),
+        ("/app/.git/logs/HEAD", ChangeSet(None)),
+        ("/app/sub/.gitignore", ChangeSet(None)),
+        ("/app/.dowseignore", ChangeSet(None)),
+        ("/app/a.txt", ChangeSet(frozenset(("/app/a.txt",)))),
     ],
 )
-def test_what_a_path_means_for_an_index(path: str, change: Change | None) -> None:
+def test_what_a_path_means_for_an_index(path: str, change: ChangeSet | None) -> None:
     assert watch._change(frozenset((path,))) == change
 
 
 def test_very_many_changes_are_a_look_at_everything() -> None:
     paths = [f"/app/{number}.txt" for number in range(MANY + 1)]
-    assert watch._change(frozenset(paths)) == Change(None)
-    assert watch._change(frozenset(paths[1:])) == Change(frozenset(paths[1:]))
+    assert watch._change(frozenset(paths)) == ChangeSet(None)
+    assert watch._change(frozenset(paths[1:])) == ChangeSet(frozenset(paths[1:]))
 
 
 def test_the_folder_of_a_file_is_watched_and_each_folder_once(tmp_path: Path) -> None:
     (tmp_path / "app" / "sub").mkdir(parents=True)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("a")
-    asked = [Asked(tmp_path / "app"), Asked(tmp_path / "app" / "sub"), Asked(tmp_path / "notes" / "a.txt")]
-    assert watched_folders([*asked, Asked(tmp_path, rev="main")]) == [str(tmp_path / "app"), str(tmp_path / "notes")]
+    asked = [
+        IndexRequest(tmp_path / "app"),
+        IndexRequest(tmp_path / "app" / "sub"),
+        IndexRequest(tmp_path / "notes" / "a.txt"),
+    ]
+    assert watched_folders([*asked, IndexRequest(tmp_path, rev="main")]) == [
+        str(tmp_path / "app"),
+        str(tmp_path / "notes"),
+    ]
 
 
 # --- a run over what changed -----------------------------------------------------------------------
 
 
 def run(store: MemoryStore, root: Path, *only: Path) -> IndexReport:
-    return index(store, [Asked(root)], IndexOptions(only=frozenset(map(str, only)) or None))
+    return index(store, [IndexRequest(root)], IndexOptions(only=frozenset(map(str, only)) or None))
 
 
 def stored(store: MemoryStore) -> list[str]:

@@ -17,6 +17,7 @@ from dowse.query.plan.validate import validated
 from dowse.query.stages.leg_weights import Alpha, ByLeg
 from dowse.types import LEGS, Leg, QueryRequest
 
+DEFAULT = named("default")
 EVEN: tuple[tuple[Leg, float], ...] = (("dense", 1.0), ("bm25_code", 1.0), ("bm25_nlp", 1.0))
 
 
@@ -46,7 +47,7 @@ EVEN: tuple[tuple[Leg, float], ...] = (("dense", 1.0), ("bm25_code", 1.0), ("bm2
         ({"weights": tuple((leg, 0.0) for leg in LEGS)}, "every weight is 0"),
         ({"weights": (*EVEN[:1], ("bm25_code", 0.0)), "legs": ("bm25_code",)}, "every weight is 0"),
         ({"fusion": "borda"}, "unknown fusion 'borda'; choose from z, rrf, minmax"),
-        ({"legs": ()}, "no leg is asked; choose one or more of dense, bm25_code, bm25_nlp"),
+        ({"legs": ()}, "no leg is chosen; choose one or more of dense, bm25_code, bm25_nlp"),
         ({"legs": ("sparse",)}, "unknown leg 'sparse'"),
         ({"legs": ("dense", "dense")}, "named twice"),
         ({"deadline_s": 0.0}, "the deadline is 0.0 s"),
@@ -59,13 +60,16 @@ EVEN: tuple[tuple[Leg, float], ...] = (("dense", 1.0), ("bm25_code", 1.0), ("bm2
         ({"rerank_weight": 1.5}, "rerank_weight is 1.5; give a number between 0 and 1"),
         ({"freshness_weight": -0.1}, "freshness_weight is -0.1"),
         ({"freshness_weight": math.nan}, "freshness_weight is nan"),
-        ({"freshness_half_life_days": 0.0}, "freshness_half_life_days is 0.0; give a number of days above 0"),
+        (
+            {"freshness_half_life_days": -1.0},
+            "freshness_half_life_days is -1.0; give a number of days, 0 for no freshness",
+        ),
         ({"freshness_half_life_days": math.inf}, "freshness_half_life_days is inf"),
         ({"min_score": 1.1}, "min_score is 1.1"),
         ({"min_similarity": -1.1}, "min_similarity is -1.1; give a cosine between -1 and 1"),
         ({"diversity": 2}, "diversity is 2"),
-        ({"parents": "all"}, "unknown way with parents 'all'; choose from off, replace, attach"),
-        ({"query_type": "poetic"}, "unknown type of question 'poetic'; choose from factual"),
+        ({"parents": "all"}, "unknown parent mode 'all'; choose from off, replace, attach"),
+        ({"query_type": "poetic"}, "unknown query type 'poetic'; choose from factual"),
         ({"graph_hops": 3}, "graph_hops is 3; give a number between 1 and 2"),
         ({"graph_hops": 0}, "graph_hops is 0"),
         ({"graph_slots": -1}, "graph_slots is -1"),
@@ -73,12 +77,11 @@ EVEN: tuple[tuple[Leg, float], ...] = (("dense", 1.0), ("bm25_code", 1.0), ("bm2
         ({"graph_slots": 11}, "graph_slots is 11, more than the 10 hits"),
         ({"graph_weight": 1.1}, "graph_weight is 1.1"),
         ({"graph_min_weight": -1}, "graph_min_weight is -1"),
-        ({"profile": "none"}, "unknown profile 'none'; choose from default, engineering"),
     ],
 )
 def test_a_bad_request_is_refused_with_the_reason(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(BadRequestError, match=message):
-        validated(QueryRequest(**{"text": "retry", **fields}))
+        validated(QueryRequest(**{"text": "retry", **fields}), DEFAULT)
 
 
 @pytest.mark.parametrize(
@@ -94,12 +97,12 @@ def test_a_bad_request_is_refused_with_the_reason(fields: dict[str, Any], messag
     ],
 )
 def test_values_at_the_edge_are_accepted(fields: dict[str, Any]) -> None:
-    assert validated(QueryRequest("retry", **fields)) == ()
+    assert validated(QueryRequest("retry", **fields), DEFAULT) == ()
 
 
 def test_all_filters_become_one() -> None:
     request = QueryRequest("retry", repo_filter=("a", "b"), language_filter=("Go",))
-    assert validated(request) == (In("repo_name", ("a", "b")), In("language", ("go",)))
+    assert validated(request, DEFAULT) == (In("repo_name", ("a", "b")), In("language", ("go",)))
 
 
 def test_an_unknown_profile_names_the_known_ones() -> None:
@@ -111,7 +114,7 @@ class TestProfile:
     def test_the_default_is_what_was_measured(self) -> None:
         default = named("default")
         assert (default.top_k, default.fusion, default.alpha, default.exponent) == (10, "z", 0.7, 2.0)
-        assert (default.crowd, default.pull) == (0.15, 0.3)
+        assert (default.hubness, default.smoothing) == (0.15, 0.3)
 
     @pytest.mark.parametrize(("top_k", "depth"), [(None, 100), (1, 100), (33, 100), (40, 3 * 40)])
     def test_the_pool_is_three_times_top_k_and_at_least_the_depth(self, top_k: int | None, depth: int) -> None:
@@ -161,30 +164,30 @@ class TestAlpha:
         ],
     )
     def test_weights_by_what_was_found(self, alpha: float, found: dict[Leg, int], expected: dict[Leg, float]) -> None:
-        assert Alpha(alpha).settle(found) == pytest.approx(expected)
+        assert Alpha(alpha).by_leg(found) == pytest.approx(expected)
 
     def test_a_pure_channel_that_is_down_leaves_its_weight_to_the_other(self) -> None:
-        assert Alpha(1.0).settle({"bm25_nlp": 3}) == {"bm25_nlp": 1}
-        assert Alpha(0.0).settle({"dense": 3}) == {"dense": 1}
+        assert Alpha(1.0).by_leg({"bm25_nlp": 3}) == {"bm25_nlp": 1}
+        assert Alpha(0.0).by_leg({"dense": 3}) == {"dense": 1}
 
     def test_a_pure_channel_that_found_nothing_keeps_its_weight(self) -> None:
-        words_only = Alpha(0.0).settle({"dense": 9, "bm25_code": 0, "bm25_nlp": 0})
+        words_only = Alpha(0.0).by_leg({"dense": 9, "bm25_code": 0, "bm25_nlp": 0})
         assert words_only == {"dense": 0, "bm25_code": 1 / 2, "bm25_nlp": 1 / 2}
 
     def test_while_vectors_are_made_the_dense_leg_speaks_for_what_has_one(self) -> None:
         found: dict[Leg, int] = {"dense": 9, "bm25_code": 9, "bm25_nlp": 9}
-        half = Alpha(0.65, coverage=0.5).settle(found)
+        half = Alpha(0.65, coverage=0.5).by_leg(found)
         assert half["dense"] == pytest.approx(0.5 * 0.65 / (0.5 * 0.65 + 0.35))
         assert sum(half.values()) == pytest.approx(1)
-        assert Alpha(0.65, coverage=0.001).settle(found)["dense"] < 0.01
-        assert Alpha(1.0, coverage=0.5).settle(found)["dense"] == 1
+        assert Alpha(0.65, coverage=0.001).by_leg(found)["dense"] < 0.01
+        assert Alpha(1.0, coverage=0.5).by_leg(found)["dense"] == 1
 
     @given(
         st.floats(0, 1),
         st.dictionaries(st.sampled_from(LEGS), st.integers(0, 3), min_size=1),
     )
     def test_weights_of_the_legs_that_answered_add_up_to_one(self, alpha: float, found: Mapping[Leg, int]) -> None:
-        settled = Alpha(alpha).settle(found)
+        settled = Alpha(alpha).by_leg(found)
         assert set(settled) == set(found)
         assert all(weight >= 0 for weight in settled.values())
         assert math.fsum(settled.values()) == pytest.approx(1)
@@ -193,8 +196,8 @@ class TestAlpha:
 class TestByLeg:
     def test_weights_are_kept_as_given(self) -> None:
         weights = ByLeg((("dense", 2.0), ("bm25_code", 1.0), ("bm25_nlp", 0.0)))
-        assert weights.settle({"dense": 1, "bm25_code": 0, "bm25_nlp": 1}) == dict(weights.weights)
+        assert weights.by_leg({"dense": 1, "bm25_code": 0, "bm25_nlp": 1}) == dict(weights.weights)
 
     def test_legs_of_weight_zero_step_in_when_all_others_are_down(self) -> None:
         weights = ByLeg((("dense", 1.0), ("bm25_code", 0.0), ("bm25_nlp", 0.0)))
-        assert weights.settle({"bm25_code": 1, "bm25_nlp": 1}) == {"bm25_code": 1, "bm25_nlp": 1}
+        assert weights.by_leg({"bm25_code": 1, "bm25_nlp": 1}) == {"bm25_code": 1, "bm25_nlp": 1}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import exp, log, sqrt
 
 import numpy as np
@@ -14,22 +13,23 @@ from hypothesis import strategies as st
 from dowse.identity import id_number
 from dowse.query.pipeline import run
 from dowse.query.stages.confidence import FITS, WORDS, Confidence, Fit, Judge, judged
-from dowse.query.stages.state import Slate
+from dowse.query.stages.state import QueryState
 from dowse.types import QueryRequest
 from factories import PLAIN, document
-from small_store import Desk, desk, texts
+from small_store import SmallStore, small_store, texts
+from values import replace
 
 QUESTION = "failed calls retry with backoff"
 GRANITE = FITS[0][1]
 
 
-def slate_of(at: Desk, text: str, **fields: object) -> Slate:
+def state_of(at: SmallStore, text: str, **fields: object) -> QueryState:
     ready = at.prepare(replace(QueryRequest(text), **fields))  # type: ignore[arg-type]
-    return run(ready.waves, ready.slate, None, ready.deadline).slate
+    return run(ready.waves, ready.state, None, ready.deadline).state
 
 
-def sure(at: Desk, text: str, model: str | None = None) -> Confidence:
-    found = judged(slate_of(at, text), at.reader, model)
+def sure(at: SmallStore, text: str, model: str | None = None) -> Confidence:
+    found = judged(state_of(at, text), at.reader, model)
     assert found is not None
     return found
 
@@ -40,10 +40,10 @@ def logistic(x: float) -> float:
 
 def test_chance_of_an_answer_is_the_fitted_formula() -> None:
     """Words alone: x = 8.01·√(BM25/attainable) + 1.94·agreement − 5.33, over the first five hits."""
-    at = desk(texts("retry calls", "heartbeat", "retry"), vectors=False)
-    slate = slate_of(at, "retry calls")
-    terms = dict(slate.query.terms)
-    ids = np.array([id_number(hit.chunk.id) for hit in slate.hits], np.uint64)
+    at = small_store(texts("retry calls", "heartbeat", "retry"), vectors=False)
+    state = state_of(at, "retry calls")
+    terms = dict(state.query.terms)
+    ids = np.array([id_number(hit.chunk.id) for hit in state.hits], np.uint64)
     attainable, scores = at.reader.attainable_words(terms), at.reader.score_words(terms, ids)
     share = max(float(scores[leg].max()) / attainable[leg] for leg in terms)
     agreement = 2 / 10  # both word legs found the same two chunks
@@ -76,8 +76,10 @@ def test_nearer_and_better_covered_is_never_less_sure(
 
 
 def test_gibberish_finds_nothing_and_a_good_question_something() -> None:
-    """Issue 5: gibberish "says nothing_found instead of five hits at 0.016"."""
-    at = desk(texts(*(f"{text} alpha" for text in ("queue", "lock", "retry failed calls", "lease", "pager", "helm"))))
+    """Gibberish gives nothing_found instead of five hits with low scores."""
+    at = small_store(
+        texts(*(f"{text} alpha" for text in ("queue", "lock", "retry failed calls", "lease", "pager", "helm")))
+    )
     nonsense = sure(at, "xqzv blorpt alpha gnarf zwib trolk")
     assert nonsense.nothing_found
     good = sure(at, "retry failed calls")
@@ -86,23 +88,23 @@ def test_gibberish_finds_nothing_and_a_good_question_something() -> None:
 
 
 def test_hits_stay_when_nothing_is_found() -> None:
-    """S0-31: "non-empty for any query": they are the nearest misses, and said to be that."""
-    at = desk(texts("queue alpha", "lock alpha", "lease beta", "helm beta", "pager gamma"))
-    slate = slate_of(at, "xqzv blorpt alpha gnarf zwib trolk")
-    assert slate.hits
-    assert slate.confidence is not None
-    assert slate.confidence.nothing_found
+    """Hits are never empty: they are the nearest misses, and marked so."""
+    at = small_store(texts("queue alpha", "lock alpha", "lease beta", "helm beta", "pager gamma"))
+    state = state_of(at, "xqzv blorpt alpha gnarf zwib trolk")
+    assert state.hits
+    assert state.confidence is not None
+    assert state.confidence.nothing_found
 
 
 def test_words_that_no_chunk_holds_lower_the_chance() -> None:
-    at = desk(vectors=False)
+    at = small_store(vectors=False)
     assert sure(at, "retry backoff").value > sure(at, "retry backoff zebra quagga okapi").value
 
 
 def test_chances_compare_between_corpora_where_fused_values_do_not() -> None:
-    right = desk(texts("retry failed calls with backoff", "queue", "lock"), vectors=False)
-    wrong = desk(texts("failed tulips", "violin", "chess"), vectors=False)
-    found, missed = slate_of(right, QUESTION), slate_of(wrong, QUESTION)
+    right = small_store(texts("retry failed calls with backoff", "queue", "lock"), vectors=False)
+    wrong = small_store(texts("failed tulips", "violin", "chess"), vectors=False)
+    found, missed = state_of(right, QUESTION), state_of(wrong, QUESTION)
     assert missed.hits[0].value >= found.hits[0].value  # alone in its list, the miss looks no worse
     assert sure(right, QUESTION).value > 4 * sure(wrong, QUESTION).value
     assert sure(wrong, QUESTION).nothing_found
@@ -111,43 +113,43 @@ def test_chances_compare_between_corpora_where_fused_values_do_not() -> None:
 
 def test_exact_name_is_never_nothing() -> None:
     like = replace(PLAIN, symbol_name="fetch_rates", qualified_name="api.fetch_rates")
-    at = desk([document("a.py", "def fetch_rates", like=like), *texts()], vectors=False)
+    at = small_store([document("a.py", "def fetch_rates", like=like), *texts()], vectors=False)
     rest = "zebra quagga okapi gnu eland kudu oryx impala"
-    slate = slate_of(at, f"`fetch_rates` {rest}")
-    assert slate.confidence is not None
-    assert slate.confidence.value < WORDS.nothing_below
-    assert not slate.confidence.nothing_found
+    state = state_of(at, f"`fetch_rates` {rest}")
+    assert state.confidence is not None
+    assert state.confidence.value < WORDS.nothing_below
+    assert not state.confidence.nothing_found
     assert sure(at, f"heartbeat {rest}").nothing_found
 
 
 def test_model_that_was_not_fitted_is_judged_by_words() -> None:
-    at = desk()
-    slate = slate_of(at, QUESTION)
-    assert judged(slate, at.reader, "some-other-model") == judged(slate, at.reader, None)
+    at = small_store()
+    state = state_of(at, QUESTION)
+    assert judged(state, at.reader, "some-other-model") == judged(state, at.reader, None)
 
 
 def test_chunk_without_a_vector_is_judged_by_words() -> None:
-    at = desk(vectors=False)
+    at = small_store(vectors=False)
     assert sure(at, QUESTION, FITS[0][0]) == sure(at, QUESTION, None)
 
 
 def test_every_shown_hit_has_a_chance_under_the_id_it_is_shown_by() -> None:
-    at = desk()
-    slate = slate_of(at, QUESTION, top_k=3)
-    found = judged(slate, at.reader, None)
+    at = small_store()
+    state = state_of(at, QUESTION, top_k=3)
+    found = judged(state, at.reader, None)
     assert found is not None
-    assert list(found.of_hits) == [hit.chunk.id for hit in slate.hits[:3]]
+    assert list(found.of_hits) == [hit.chunk.id for hit in state.hits[:3]]
     assert all(0 <= chance <= 1 for chance in found.of_hits.values())
 
 
 def test_nothing_shown_is_not_judged() -> None:
-    at = desk(vectors=False)
-    assert judged(slate_of(at, "zebra"), at.reader, None) is None
+    at = small_store(vectors=False)
+    assert judged(state_of(at, "zebra"), at.reader, None) is None
 
 
 def test_judge_changes_no_hit() -> None:
-    at = desk()
-    before = replace(slate_of(at, QUESTION), confidence=None)
+    at = small_store()
+    before = replace(state_of(at, QUESTION), confidence=None)
     after = Judge(at.reader, None)(before)
     assert after.hits == before.hits
     assert after.confidence is not None
@@ -155,8 +157,8 @@ def test_judge_changes_no_hit() -> None:
 
 @given(st.lists(st.sampled_from(["retry", "queue", "zebra", "the", "backoff"]), min_size=1, max_size=6))
 def test_chances_are_numbers_between_0_and_1(words: Sequence[str]) -> None:
-    at = desk()
-    found = judged(slate_of(at, " ".join(words)), at.reader, FITS[0][0])
+    at = small_store()
+    found = judged(state_of(at, " ".join(words)), at.reader, FITS[0][0])
     if found is not None:
         assert 0 <= found.value <= 1
         assert not any(np.isnan(each) for each in found.of_hits.values())

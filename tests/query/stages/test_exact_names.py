@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from dowse.store.memory import MemoryStore
 from dowse.tokenizer import Tokenizer
 from dowse.types import QueryRequest, QueryResult
 from factories import PLAIN, of_chunks
+from values import replace
 
 LONG = "retry retry retry call call call backoff backoff after a failure of the payment service "
 
@@ -66,7 +66,6 @@ def test_hits_stay_sorted_by_their_final_score(reader: StoreReader) -> None:
 
 
 def test_a_qualified_name_chooses_among_equals(reader: StoreReader) -> None:
-    """C-20."""
     first, *rest = ask(reader, "how does EntityStore.search find things", top_k=5).chunks
     assert first.qualified_name == "EntityStore.search"
     assert "exact" not in {score.stage for each in rest for score in each.scores}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,8 +12,9 @@ from hypothesis import strategies as st
 
 from dowse.query.stages.freshness_and_boost import BOOST_RULES, BoostRule, CorpusBoost, Freshness, Threshold
 from dowse.query.stages.fusion import ZScore
-from dowse.query.stages.state import Column, Fused, Hit, Query, Slate
+from dowse.query.stages.state import Column, Fused, Hit, Query, QueryState
 from dowse.types import Chunk, Leg
+from values import replace
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 FRESHNESS = Freshness(lambda: NOW)
@@ -26,7 +26,7 @@ def hit(kind: str, value: float, days_old: float | None = None, at: int = 0, row
 
 
 def after(stage: Any, *hits: Hit, text: str = "q") -> list[Hit]:
-    return list(stage(Slate(Query(text, 10), hits=hits)).hits)
+    return list(stage(QueryState(Query(text, 10), hits=hits)).hits)
 
 
 def values(stage: Any, *hits: Hit, text: str = "q") -> list[float]:
@@ -34,7 +34,7 @@ def values(stage: Any, *hits: Hit, text: str = "q") -> list[float]:
     return [each.value for each in sorted(after(stage, *hits, text=text), key=lambda each: each.chunk.id)]
 
 
-# Freshness: S0-21 and the seven tests of S0-28.
+# Freshness
 
 
 def test_a_day_old_conversation_beats_a_year_old_one() -> None:
@@ -54,17 +54,17 @@ def test_after_a_half_life_half_is_left() -> None:
 
 
 def test_a_missing_moment_does_not_age() -> None:
-    slate = Slate(Query("q", 10), hits=(hit("CONVO_SLACK", 0.6),))
-    assert FRESHNESS(slate) is slate
+    state = QueryState(Query("q", 10), hits=(hit("CONVO_SLACK", 0.6),))
+    assert FRESHNESS(state) is state
 
 
 def test_the_future_counts_as_now() -> None:
-    """T-05: decay 1.0, the most there is."""
+    """Decay 1.0 is the maximum."""
     assert values(FRESHNESS, hit("CONVO_SLACK", 0.8, -30)) == pytest.approx([0.9 * 0.8 + 0.1 * 1.0])
 
 
 def test_a_naive_moment_is_utc() -> None:
-    """B-07: one naive timestamp must not end a query."""
+    """One naive timestamp must not end a query."""
     naive = replace(hit("CONVO_SLACK", 0.8).chunk, timestamp=datetime(2026, 11, 1))
     assert values(FRESHNESS, Hit(naive, 0.8)) == pytest.approx([0.9 * 0.8 + 0.1])
 
@@ -76,14 +76,14 @@ def test_what_does_not_age_keeps_its_order() -> None:
     ]
 
 
-def test_b_09_a_weak_fresh_conversation_does_not_beat_the_best_document() -> None:
+def test_a_weak_fresh_conversation_does_not_beat_the_best_document() -> None:
     """On raw RRF (.016) any talk younger than 114 days won; on [0,1] the weight is what it says."""
     best, talk = hit("DOC_PAGE", 1.0, None, 0), hit("CONVO_SLACK", 61 / 120, 0, 1)
     assert after(FRESHNESS, best, talk)[0].chunk.id == best.chunk.id
 
 
 def test_boost_only_lifts_and_never_lowers() -> None:
-    """C-14: s + w·decay·(1 − s)."""
+    """s + w·decay·(1 − s)."""
     stage = replace(FRESHNESS, boost_only=True)
     assert values(stage, hit("CONVO_SLACK", 0.8, 90)) == pytest.approx([0.8 + 0.1 * 1 / 2 * (1 - 0.8)])
 
@@ -101,7 +101,7 @@ def test_freshness_stays_in_range_and_keeps_the_set(
     assert [each.value for each in found] == sorted((each.value for each in found), reverse=True)
 
 
-# Boost: S0-22, S0-23 and the five tests of S0-29.
+# Boost
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ def test_a_matching_kind_is_multiplied(text: str, kind: str, factor: float) -> N
         "coincidentally", "footsteps", "guideline", "show tokens", "how tomorrow", "undeployable", "alertness",
     ],
 )  # fmt: skip
-def test_b_13_parts_of_words_set_nothing_off(text: str) -> None:
-    slate = Slate(Query(text, 10), hits=(hit("DOC_RUNBOOK", 0.5),))
-    assert CorpusBoost()(slate) is slate
+def test_parts_of_words_set_nothing_off(text: str) -> None:
+    state = QueryState(Query(text, 10), hits=(hit("DOC_RUNBOOK", 0.5),))
+    assert CorpusBoost()(state) is state
 
 
 def test_all_words_of_the_rules_are_recognised_in_any_case() -> None:
@@ -140,13 +140,13 @@ def test_all_words_of_the_rules_are_recognised_in_any_case() -> None:
             assert [found for found, _ in CorpusBoost((rule,)).matching(f"please, {word.upper()}!")] == [rule]
 
 
-def test_b_14_stacked_factors_are_capped() -> None:
+def test_stacked_factors_are_capped() -> None:
     text = "steps after a failed deploy incident"
     assert values(CorpusBoost(), hit("DOC_RUNBOOK", 0.4), text=text) == pytest.approx([0.4 * 1.5])
     assert values(CorpusBoost(cap=None), hit("DOC_RUNBOOK", 0.4), text=text) == pytest.approx([0.4 * 1.3 * 1.3 * 1.2])
 
 
-def test_b_11_a_boost_never_lowers() -> None:
+def test_a_boost_never_lowers() -> None:
     assert values(CorpusBoost(), hit("DOC_RUNBOOK", 0.0), text="deploy") == [0.0]
 
 
@@ -163,7 +163,7 @@ def test_users_have_rules_of_their_own() -> None:
     assert values(CorpusBoost((rule,)), hit("DOC_ADR", 0.5), text="the blast radius of it") == pytest.approx([0.55])
 
 
-# Thresholds: C-30.
+# Thresholds
 
 
 def test_hits_below_the_minimum_are_dropped() -> None:
@@ -175,6 +175,6 @@ def test_a_minimum_similarity_never_drops_what_words_found() -> None:
     legs: tuple[tuple[Leg, list[float]], ...] = (("dense", [0.9, 0.2, 0.2, np.nan]), ("bm25_nlp", [0.0, 0.0, 3.0, 0.0]))
     columns = tuple(Column(leg, 1.0, 3, np.array(scores), np.zeros(4, np.int64), np.zeros(4)) for leg, scores in legs)
     fused = Fused(ZScore(), np.arange(4, dtype=np.uint64), np.zeros(4), np.full(4, 0.5), columns)
-    slate = Slate(Query("q", 10), fused=fused, hits=tuple(hit("DOC_PAGE", 0.5, at=at, row=at) for at in range(4)))
-    kept = Threshold(min_similarity=0.3)(slate).hits
+    state = QueryState(Query("q", 10), fused=fused, hits=tuple(hit("DOC_PAGE", 0.5, at=at, row=at) for at in range(4)))
+    kept = Threshold(min_similarity=0.3)(state).hits
     assert [each.row for each in kept] == [0, 2, 3]  # 1: a soft vector and no word; 3 has no vector to judge by

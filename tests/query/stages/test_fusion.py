@@ -52,7 +52,7 @@ class TestReciprocalRankFusion:
 
     @pytest.mark.parametrize(("k", "winner"), [(60, "fifth"), (10, "first_tenth")])
     def test_first_and_tenth_beats_twice_fifth_only_for_a_small_k(self, k: int, winner: str) -> None:
-        """T-01: 1/61 + 1/70 < 2/65, but 1/11 + 1/20 > 2/15."""
+        """1/61 + 1/70 < 2/65, but 1/11 + 1/20 > 2/15."""
         lists = {
             "x": ["first_tenth", *filler("x", 3), "fifth", *filler("xx", 5)],
             "y": [*filler("y", 4), "fifth", *filler("yy", 4), "first_tenth"],
@@ -63,7 +63,7 @@ class TestReciprocalRankFusion:
         assert max(scores, key=lambda each: scores[each]) == winner
 
     def test_worked_example_with_alpha_and_missing_rank(self) -> None:
-        """S3-15, alpha .7; c1 is (2, 1), c2 (4, –), c3 (1, 2), c4 (–, 3), c5 (3, 4)."""
+        """With alpha 0.7; c1 is (2, 1), c2 (4, –), c3 (1, 2), c4 (–, 3), c5 (3, 4)."""
         fused = reciprocal_rank_fusion(
             {"dense": ["c3", "c1", "c5", "c2"], "sparse": ["c1", "c3", "c4", "c5"]},
             weights={"dense": 0.7, "sparse": 0.3},
@@ -81,14 +81,13 @@ class TestReciprocalRankFusion:
         )
 
     def test_a_missing_id_adds_nothing_unless_missing_rank_is_given(self) -> None:
-        """C-02."""
         lists = {"x": ["a"], "y": ["b"]}
         assert dict(reciprocal_rank_fusion(lists))["a"] == 1 / (60 + 1)
         with_rank = dict(reciprocal_rank_fusion(lists, missing_rank=1000))
         assert with_rank["a"] == pytest.approx(1 / (60 + 1) + 1 / (60 + 1000))
 
     def test_missing_rank_can_flip_a_deep_pair_and_a_lone_first(self) -> None:
-        """C-02: alpha .7, (16, 58) against dense rank 1 alone."""
+        """With alpha 0.7, (16, 58) against dense rank 1 alone."""
         lists = {
             "dense": ["lone", *filler("d", 14), "pair"],
             "sparse": [*filler("s", 57), "pair"],
@@ -103,7 +102,6 @@ class TestReciprocalRankFusion:
         assert (first(None), first(1000)) == ("pair", "lone")
 
     def test_a_repeated_id_votes_once_at_its_first_place(self) -> None:
-        """B-47 and B-61."""
         fused = reciprocal_rank_fusion({"dense": ["a", "b", "a", "a"]})
         assert fused == [("a", 1 / (60 + 1)), ("b", 1 / (60 + 2))]
 
@@ -222,7 +220,7 @@ class TestReciprocalRank:
         assert parts == pytest.approx(table([2 / (60 + 1), 2 / (60 + 1000)]))
 
     def test_first_of_every_list_maps_to_one(self) -> None:
-        """C-13: ·(k + 1)/Σw."""
+        """·(k + 1)/Σw."""
         weights = np.array([1.0, 0.5, 0.5])
         raw = np.array([2 / (10 + 1), 1 / (10 + 4)])
         assert ReciprocalRank(10).unit(raw, weights) == pytest.approx([1, 1 / 14 * (10 + 1) / 2])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +17,13 @@ from dowse.query.stages.fusion import Fuse, ReciprocalRank, ZScore
 from dowse.query.stages.graph import Graph, GraphOptions, GraphSlots, extended
 from dowse.query.stages.hydrate import Hydrate
 from dowse.query.stages.leg_weights import Alpha
-from dowse.query.stages.state import Hit, Query, Ranking, Slate
+from dowse.query.stages.state import Hit, Query, QueryState, Ranking
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.memory import MemoryStore
 from dowse.tokenizer import Tokenizer
 from dowse.types import ChunkId, Edge
 from factories import PLAIN, ids, of_chunks, vectors
+from values import replace
 
 DIMENSION = 8
 NAMES = ("apple", "birch", "cedar", "daisy", "elder", "fern", "grape", "hazel")
@@ -52,7 +52,7 @@ def fill(store: Store, edges: Sequence[Edge], **repos: str) -> Store:
     return store
 
 
-def slate_of(reader: StoreReader, *names: str, k: int = 10, repo: str | None = None, window: int = 50) -> Slate:
+def state_of(reader: StoreReader, *names: str, k: int = 10, repo: str | None = None, window: int = 50) -> QueryState:
     """What fusion and hydration leave when the word leg was asked for these names, and the dense leg for the first."""
     where = (by_repo(repo),) if repo else ()
     terms = tuple(Tokenizer().query(" ".join(names))["bm25_nlp"])
@@ -61,32 +61,32 @@ def slate_of(reader: StoreReader, *names: str, k: int = 10, repo: str | None = N
         Ranking("dense", reader.search_vectors(vector, 3, where), vector=vector),
         Ranking("bm25_nlp", reader.search_words("bm25_nlp", terms, 20, where), terms=terms),
     )
-    slate = Slate(Query(" ".join(names), k, where, terms=(("bm25_nlp", terms),)), lists)
-    return Hydrate(reader, window)(Fuse(reader, ZScore(), Alpha(0.3))(slate))
+    state = QueryState(Query(" ".join(names), k, where, terms=(("bm25_nlp", terms),)), lists)
+    return Hydrate(reader, window)(Fuse(reader, ZScore(), Alpha(0.3))(state))
 
 
-def only(slate: Slate, *names: str) -> Slate:
-    """The same slate with these hits alone, in this order."""
-    by_id = {hit.chunk.id: hit for hit in slate.hits}
-    return replace(slate, hits=tuple(by_id[id_of(name)] for name in names))
+def only(state: QueryState, *names: str) -> QueryState:
+    """The same state with these hits alone, in this order."""
+    by_id = {hit.chunk.id: hit for hit in state.hits}
+    return replace(state, hits=tuple(by_id[id_of(name)] for name in names))
 
 
 def named(hits: Sequence[Hit]) -> list[str]:
     return [str(hit.chunk.symbol_name) for hit in hits]
 
 
-def found(slate: Slate, name: str) -> Hit:
-    return next(hit for hit in slate.hits if hit.chunk.id == id_of(name))
+def found(state: QueryState, name: str) -> Hit:
+    return next(hit for hit in state.hits if hit.chunk.id == id_of(name))
 
 
-def fusion_value(slate: Slate, hit: Hit) -> float:
-    assert slate.fused is not None
+def fusion_value(state: QueryState, hit: Hit) -> float:
+    assert state.fused is not None
     assert hit.row is not None
-    return float(slate.fused.values[hit.row])
+    return float(state.fused.values[hit.row])
 
 
-def cosine(reader: StoreReader, slate: Slate, name: str) -> float:
-    vector = next(each.vector for each in slate.lists if each.vector is not None)
+def cosine(reader: StoreReader, state: QueryState, name: str) -> float:
+    vector = next(each.vector for each in state.lists if each.vector is not None)
     return max(float(reader.score_vectors(vector, ids(id_of(name)))[0]), 0.0)
 
 
@@ -97,122 +97,122 @@ def store(request: pytest.FixtureRequest, index_folder: Path) -> Iterator[Store]
     made.close()
 
 
-def walked(store: Store, edges: Sequence[Edge], options: GraphOptions | None = None, **repos: str) -> Slate:
+def walked(store: Store, edges: Sequence[Edge], options: GraphOptions | None = None, **repos: str) -> QueryState:
     reader = fill(store, edges, **repos).reader()
-    return Graph(reader, options or GraphOptions(seeds=1))(only(slate_of(reader, "apple", "birch"), "apple", "birch"))
+    return Graph(reader, options or GraphOptions(seeds=1))(only(state_of(reader, "apple", "birch"), "apple", "birch"))
 
 
 def test_discovered_chunk_is_scored_by_path_and_by_fusion_value(store: Store) -> None:
-    """C-32: "Compute the true cosine for discovered chunks too"; here all legs, as complete scoring does."""
-    slate = walked(store, [edge("apple", "cedar", 0.9)])
-    hit = found(slate, "cedar")
-    assert hit.value == pytest.approx(0.7 * fusion_value(slate, hit) + 0.3 * (0.7 * 0.9))
-    assert slate.fused is not None
-    dense = next(column for column in slate.fused.columns if column.leg == "dense")
+    """Discovered chunks get scores of all legs, as complete scoring does."""
+    state = walked(store, [edge("apple", "cedar", 0.9)])
+    hit = found(state, "cedar")
+    assert hit.value == pytest.approx(0.7 * fusion_value(state, hit) + 0.3 * (0.7 * 0.9))
+    assert state.fused is not None
+    dense = next(column for column in state.fused.columns if column.leg == "dense")
     assert dense.scores[hit.row] == pytest.approx(
-        float(store.reader().score_vectors(slate.lists[0].vector, ids(id_of("cedar")))[0])  # type: ignore[arg-type]
+        float(store.reader().score_vectors(state.lists[0].vector, ids(id_of("cedar")))[0])  # type: ignore[arg-type]
     )
 
 
 def test_seeds_have_no_graph_part_unless_another_seed_links_to_them(store: Store) -> None:
-    """C-32: "seeds g=0 unless linked from another seed"."""
-    slate = walked(store, [edge("apple", "birch", 0.5)], GraphOptions(seeds=2))
-    apple, birch = found(slate, "apple"), found(slate, "birch")
-    assert apple.value == pytest.approx(0.7 * fusion_value(slate, apple))
-    assert birch.value == pytest.approx(0.7 * fusion_value(slate, birch) + 0.3 * (0.7 * 0.5))
+    """A seed has g = 0 unless another seed links to it."""
+    state = walked(store, [edge("apple", "birch", 0.5)], GraphOptions(seeds=2))
+    apple, birch = found(state, "apple"), found(state, "birch")
+    assert apple.value == pytest.approx(0.7 * fusion_value(state, apple))
+    assert birch.value == pytest.approx(0.7 * fusion_value(state, birch) + 0.3 * (0.7 * 0.5))
 
 
 def test_a_way_back_to_the_seed_itself_counts_nothing(store: Store) -> None:
-    slate = walked(store, [edge("apple", "cedar"), edge("cedar", "apple")])
-    apple = found(slate, "apple")
-    assert apple.value == pytest.approx(0.7 * fusion_value(slate, apple))
+    state = walked(store, [edge("apple", "cedar"), edge("cedar", "apple")])
+    apple = found(state, "apple")
+    assert apple.value == pytest.approx(0.7 * fusion_value(state, apple))
 
 
 def test_decay_is_by_hop_and_its_last_value_holds_beyond_the_list(store: Store) -> None:
-    """C-33: "Use index=hop, pad with last element"."""
+    """The decay list is indexed by hop; its last element holds beyond its end."""
     chain = [edge("apple", "cedar"), edge("cedar", "daisy"), edge("daisy", "elder")]
-    slate = walked(store, chain, GraphOptions(seeds=1, hops=3, decay=(1.0, 0.6)))
+    state = walked(store, chain, GraphOptions(seeds=1, hops=3, decay=(1.0, 0.6)))
     for name in ("cedar", "daisy", "elder"):
-        hit = found(slate, name)
-        assert hit.value == pytest.approx(0.7 * fusion_value(slate, hit) + 0.3 * 0.6)
+        hit = found(state, name)
+        assert hit.value == pytest.approx(0.7 * fusion_value(state, hit) + 0.3 * 0.6)
 
 
 def test_best_path_is_the_best_product_and_not_the_first_edge(store: Store) -> None:
-    """C-34: "g = decay[hop] · Π edge weights on best path (best-first, not first-visited)"; B-36."""
+    """g = decay[hop] · Π edge weights on the best path, not the first one visited."""
     ways = [edge("apple", "daisy", 0.1), edge("apple", "cedar", 1.0), edge("cedar", "daisy", 0.9)]
-    slate = walked(store, ways)
-    hit = found(slate, "daisy")
-    assert hit.value == pytest.approx(0.7 * fusion_value(slate, hit) + 0.3 * max(0.7 * 0.1, 0.5 * (1.0 * 0.9)))
+    state = walked(store, ways)
+    hit = found(state, "daisy")
+    assert hit.value == pytest.approx(0.7 * fusion_value(state, hit) + 0.3 * max(0.7 * 0.1, 0.5 * (1.0 * 0.9)))
     assert [context.hops for context in hit.graph] == [1, 2]
 
 
 def test_another_seeds_way_counts_where_the_better_one_is_the_seeds_own(store: Store) -> None:
     ways = [edge("apple", "cedar", 1.0), edge("birch", "cedar", 0.5), edge("cedar", "apple", 1.0)]
-    slate = walked(store, ways, GraphOptions(seeds=2))
-    apple = found(slate, "apple")
-    assert apple.value == pytest.approx(0.7 * fusion_value(slate, apple) + 0.3 * (0.5 * (0.5 * 1.0)))
+    state = walked(store, ways, GraphOptions(seeds=2))
+    apple = found(state, "apple")
+    assert apple.value == pytest.approx(0.7 * fusion_value(state, apple) + 0.3 * (0.5 * (0.5 * 1.0)))
 
 
 def test_edges_are_followed_backwards_only_when_asked(store: Store) -> None:
     edges = [edge("cedar", "apple")]
     reader = fill(store, edges).reader()
-    before = only(slate_of(reader, "apple"), "apple")
+    before = only(state_of(reader, "apple"), "apple")
     assert named(Graph(reader, GraphOptions())(before).hits) == ["apple"]
     assert set(named(Graph(reader, GraphOptions(bidirectional=True))(before).hits)) == {"apple", "cedar"}
 
 
 def test_relations_and_weak_edges_are_left_out_when_asked(store: Store) -> None:
     edges = [edge("apple", "cedar", 0.9, "imports"), edge("apple", "daisy", 0.2), edge("apple", "elder", 0.5)]
-    slate = walked(store, edges, GraphOptions(seeds=1, relations=("calls",), min_weight=0.5))
-    assert set(named(slate.hits)) == {"apple", "birch", "elder"}
+    state = walked(store, edges, GraphOptions(seeds=1, relations=("calls",), min_weight=0.5))
+    assert set(named(state.hits)) == {"apple", "birch", "elder"}
 
 
 def test_no_hop_leaves_the_filter(store: Store) -> None:
-    """B-34: "filters apply to seeds only → graph hops … leak chunks outside the filter"."""
+    """Graph hops must not leak chunks outside the filter."""
     edges = [edge("apple", "cedar"), edge("cedar", "daisy"), edge("apple", "elder")]
     reader = fill(store, edges, cedar="secret").reader()
-    before = slate_of(reader, "apple", repo="garden")
+    before = state_of(reader, "apple", repo="garden")
     after = Graph(reader, GraphOptions(seeds=1))(only(before, "apple"))
     assert set(named(after.hits)) == {"apple", "elder"}  # daisy passes, but the way to it does not
 
 
 def test_edge_to_a_chunk_that_is_gone_leads_nowhere(store: Store) -> None:
     reader = fill(store, [Edge(id_of("apple"), "00000000deadbeef", "calls"), edge("apple", "cedar")]).reader()
-    after = Graph(reader, GraphOptions(seeds=1))(only(slate_of(reader, "apple"), "apple"))
+    after = Graph(reader, GraphOptions(seeds=1))(only(state_of(reader, "apple"), "apple"))
     assert set(named(after.hits)) == {"apple", "cedar"}
 
 
 def test_edge_context_is_in_words_and_on_discovered_chunks_only(store: Store) -> None:
-    """S4-03: "EdgeContext on graph-discovered chunks only; seeds have empty GraphContext; human-readable"."""
-    slate = walked(store, [edge("apple", "birch"), edge("cedar", "apple", 0.8, "part_of", "chapter two")],
+    """Only chunks that the graph discovered have an edge context; seeds have none."""
+    state = walked(store, [edge("apple", "birch"), edge("cedar", "apple", 0.8, "part_of", "chapter two")],
                    GraphOptions(seeds=2, bidirectional=True))  # fmt: skip
-    assert found(slate, "apple").graph == found(slate, "birch").graph == ()
-    (context,) = found(slate, "cedar").graph
+    assert found(state, "apple").graph == found(state, "birch").graph == ()
+    (context,) = found(state, "cedar").graph
     assert context.from_id == id_of("apple")
     assert context.description == "cedar (docs/cedar) is part of apple (docs/apple): chapter two"
     assert (context.relation, context.weight, context.hops) == ("part_of", 0.8, 1)
-    assert found(slate, "cedar").scores[-1].why.endswith("part_of 0.8, 1 hop")
+    assert found(state, "cedar").scores[-1].why.endswith("part_of 0.8, 1 hop")
 
 
 def test_graph_profile_keeps_the_literal_formula(store: Store) -> None:
-    """R-19: ".3·.8·.5=.12 and .7·.9+.3=.93"; S4-15; C-32: "Profile `graph` keeps literal formula"."""
+    """Worked example: 0.3·0.8·0.5 = 0.12 and 0.7·0.9 + 0.3 = 0.93."""
     options = GraphOptions(seeds=1, decay=(1.0, 0.7, 0.5), by_cosine=True, literal=True)
     edges = [edge("apple", "cedar", 0.4), edge("cedar", "daisy", 0.8)]
     reader = fill(store, edges).reader()
-    slate = Graph(reader, options)(
-        replace(only(slate_of(reader, "apple", k=1), "apple"), lists=slate_of(reader, "apple").lists)
+    state = Graph(reader, options)(
+        replace(only(state_of(reader, "apple", k=1), "apple"), lists=state_of(reader, "apple").lists)
     )
-    assert found(slate, "apple").value == pytest.approx(0.7 * cosine(reader, slate, "apple") + 0.3)
-    assert found(slate, "cedar").value == pytest.approx(0.3 * 0.7 * 0.4)
-    assert found(slate, "daisy").value == pytest.approx(0.3 * 0.5 * 0.8)  # the last edge alone counts
+    assert found(state, "apple").value == pytest.approx(0.7 * cosine(reader, state, "apple") + 0.3)
+    assert found(state, "cedar").value == pytest.approx(0.3 * 0.7 * 0.4)
+    assert found(state, "daisy").value == pytest.approx(0.3 * 0.5 * 0.8)  # the last edge alone counts
     assert pytest.approx(0.12) == 0.3 * 0.5 * 0.8
     assert Graph(reader, options)._value(0.9, "cosine", None, seed=True)[0] == pytest.approx(0.93)
 
 
 def test_blend_takes_the_cosine_and_not_the_fusion_value_when_asked(store: Store) -> None:
-    """B-35: "use cosine for blend, RRF only for selection"."""
+    """The cosine is blended; RRF only selects."""
     reader = fill(store, [edge("apple", "cedar")]).reader()
-    before = slate_of(reader, "apple", "birch")
+    before = state_of(reader, "apple", "birch")
     rrf = Hydrate(reader, 50)(Fuse(reader, ReciprocalRank(), Alpha(0.5))(replace(before, fused=None, hits=())))
     after = Graph(reader, GraphOptions(by_cosine=True))(rrf)
     for hit in after.hits:
@@ -222,7 +222,7 @@ def test_blend_takes_the_cosine_and_not_the_fusion_value_when_asked(store: Store
 
 def test_without_vectors_the_fusion_value_stands_in_for_the_cosine(store: Store) -> None:
     reader = fill(store, [edge("apple", "cedar")]).reader()
-    whole = slate_of(reader, "apple", "birch")
+    whole = state_of(reader, "apple", "birch")
     words = replace(whole, lists=whole.lists[1:], fused=None, hits=())
     before = Hydrate(reader, 50)(Fuse(reader, ZScore(), Alpha(0.5))(words))
     after = Graph(reader, GraphOptions(by_cosine=True))(before)
@@ -231,10 +231,10 @@ def test_without_vectors_the_fusion_value_stands_in_for_the_cosine(store: Store)
 
 
 def test_slots_keep_room_for_what_the_graph_found(store: Store) -> None:
-    """B-33: "graph-discovered chunks never surface when topK ≤ seedTopK"; C-32: "Add `graph_slots`"."""
+    """Without slots, discovered chunks never surface when top_k is not above the number of seeds."""
     literal = GraphOptions(seeds=10, literal=True, by_cosine=True)
     reader = fill(store, [edge("apple", "hazel", 0.9), edge("birch", "grape", 0.5)]).reader()
-    before = replace(slate_of(reader, "apple", "birch", "cedar", "daisy", "elder", k=3))
+    before = replace(state_of(reader, "apple", "birch", "cedar", "daisy", "elder", k=3))
     before = only(before, "apple", "birch", "cedar", "daisy", "elder")
     after = Graph(reader, literal)(before)
     assert all(not hit.graph for hit in after.hits[:3])
@@ -246,15 +246,15 @@ def test_slots_keep_room_for_what_the_graph_found(store: Store) -> None:
 
 
 def test_slots_change_nothing_when_the_graph_has_its_places_or_found_nothing(store: Store) -> None:
-    slate = walked(store, [edge("apple", "cedar")])
-    assert GraphSlots(0)(slate) is slate
-    assert GraphSlots(1)(slate) is slate
-    assert GraphSlots(2)(only(slate, "apple", "birch")).hits == only(slate, "apple", "birch").hits
+    state = walked(store, [edge("apple", "cedar")])
+    assert GraphSlots(0)(state) is state
+    assert GraphSlots(1)(state) is state
+    assert GraphSlots(2)(only(state, "apple", "birch")).hits == only(state, "apple", "birch").hits
 
 
 def test_what_fusion_knew_beyond_the_window_joins_with_its_own_row(store: Store) -> None:
     reader = fill(store, [edge("apple", "birch")]).reader()
-    before = slate_of(reader, "apple", "birch", window=1)
+    before = state_of(reader, "apple", "birch", window=1)
     assert before.fused is not None
     seed = str(before.hits[0].chunk.symbol_name)
     other = {"apple": "birch", "birch": "apple"}[seed]
@@ -265,7 +265,7 @@ def test_what_fusion_knew_beyond_the_window_joins_with_its_own_row(store: Store)
 
 def test_rows_that_were_fused_keep_their_numbers_and_values(store: Store) -> None:
     reader = fill(store, []).reader()
-    before = slate_of(reader, "apple", "birch")
+    before = state_of(reader, "apple", "birch")
     assert before.fused is not None
     there = len(before.fused.ids)
     new = [each for each in map(id_of, NAMES) if int(each, 16) not in before.fused.ids.tolist()]
@@ -281,13 +281,13 @@ def test_rows_that_were_fused_keep_their_numbers_and_values(store: Store) -> Non
 
 def test_a_hub_brings_no_more_chunks_than_the_frontier(store: Store) -> None:
     hub = [edge("apple", name, weight) for name, weight in zip(NAMES[2:], (0.2, 0.9, 0.4, 0.8, 0.3, 0.1), strict=True)]
-    slate = walked(store, hub, GraphOptions(seeds=1, hops=1, frontier=2))
-    assert {str(hit.chunk.symbol_name) for hit in slate.hits if hit.graph} == {"daisy", "fern"}
+    state = walked(store, hub, GraphOptions(seeds=1, hops=1, frontier=2))
+    assert {str(hit.chunk.symbol_name) for hit in state.hits if hit.graph} == {"daisy", "fern"}
 
 
 def test_nothing_fused_and_nothing_hit_is_left_alone(store: Store) -> None:
     reader = fill(store, []).reader()
-    empty = Slate(Query("?", 10))
+    empty = QueryState(Query("?", 10))
     assert Graph(reader, GraphOptions())(empty) is empty
 
 
@@ -316,9 +316,9 @@ def best_by_hand(edges: Sequence[Edge], seeds: Sequence[ChunkId], allowed: set[C
 
 @given(EDGES, st.sets(st.sampled_from(NAMES[1:]), max_size=3), st.integers(1, 3))
 def test_graph_values_are_those_of_all_paths_written_out(edges: list[Edge], hidden: set[str], seeds: int) -> None:
-    """Filters hold on every path, ties do not flicker, values stay in [0,1] and nobody is lost (section 9)."""
+    """Filters hold on every path, ties do not flicker, values stay in [0,1] and no hit is lost."""
     reader = fill(MemoryStore(), edges, **dict.fromkeys(hidden, "secret")).reader()
-    before = slate_of(reader, "apple", "birch", "cedar", repo="garden")
+    before = state_of(reader, "apple", "birch", "cedar", repo="garden")
     graph = Graph(reader, GraphOptions(seeds=seeds))
     after = graph(before)
     allowed = {id_of(name) for name in NAMES if name not in hidden}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,12 +12,13 @@ import pytest
 from dowse.filters import Filter, by_corpus, by_document, by_path, by_source
 from dowse.query.pipeline import Parts, answer
 from dowse.query.stages.metadata_answers import MOST_NAMED, AnswerMetadata, CiteEvidence
-from dowse.query.stages.state import Hit, Query, Slate
+from dowse.query.stages.state import Hit, Query, QueryState
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.memory import MemoryStore
 from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, Document, QueryRequest, QueryResult
 from factories import document
+from values import replace
 
 Store = MemoryStore | EmbeddedStore
 
@@ -62,13 +62,13 @@ def store(request: pytest.FixtureRequest, index_folder: Path) -> Iterator[Store]
     made.close()
 
 
-def ask(store: Store, text: str, where: Filter = ()) -> Slate:
+def ask(store: Store, text: str, where: Filter = ()) -> QueryState:
     stage = AnswerMetadata(store.reader(), store.documents, Tokenizer())
-    return stage(Slate(Query(text, 10, where)))
+    return stage(QueryState(Query(text, 10, where)))
 
 
-def paths(slate: Slate) -> set[str]:
-    return {made.path for made in DOCUMENTS if made.id in slate.evidence}
+def paths(state: QueryState) -> set[str]:
+    return {made.path for made in DOCUMENTS if made.id in state.evidence}
 
 
 DEPLOY = "“Deploying a service” (docs/docs/runbooks/deploy.md)"
@@ -120,7 +120,7 @@ PAPER = f"“{RETRY}” (docs/papers/adaptive-retry-budgets.md)"
         ),
     ],
 )  # fmt: skip
-def test_c25_b63_a_field_of_a_document_is_answered_from_its_metadata(
+def test_a_field_of_a_document_is_answered_from_its_metadata(
     store: Store, text: str, expected: str, evidence: str
 ) -> None:
     found = ask(store, text)
@@ -151,10 +151,10 @@ def test_half_a_name_or_the_halves_of_two_are_no_name(store: Store, name: str) -
         ("what is the doi of papers/hedging.md", "has no DOI"),
         ("when was the weekly note last changed", f"any of {MOST_NAMED + 1} documents"),
         ("when was the paper published", "no document called"),
-        ("how does auth work", "names no field and document"),
+        ("how does auth work", "names no known field or document"),
     ],
 )
-def test_c25_what_cannot_be_answered_says_so_and_leaves_the_search_alone(store: Store, text: str, reason: str) -> None:
+def test_what_cannot_be_answered_says_so_and_leaves_the_search_alone(store: Store, text: str, reason: str) -> None:
     found = ask(store, text)
     assert found.metadata_answer is None
     assert found.evidence == ()
@@ -172,7 +172,7 @@ def test_a_filter_hides_documents_from_answers_and_evidence(store: Store, where:
     assert found.evidence == ()
 
 
-def test_s3_30_a_filter_on_one_document_makes_the_paper_clear(store: Store) -> None:
+def test_a_filter_on_one_document_makes_the_paper_clear(store: Store) -> None:
     found = ask(store, "when was the paper published?", (by_document(DOCUMENTS[0].id),))
     assert found.metadata_answer == f"{PAPER} is dated 2026-04-20 (its metadata)."
 
@@ -180,21 +180,21 @@ def test_s3_30_a_filter_on_one_document_makes_the_paper_clear(store: Store) -> N
 def test_evidence_comes_first_once_and_keeps_the_others_in_order(store: Store) -> None:
     reader = store.reader()
     first, second = DOCUMENTS[0].chunks[1], DOCUMENTS[2].chunks[0]
-    slate = Slate(
+    state = QueryState(
         Query("q", 10),
         hits=(Hit(second, 0.9), Hit(first, 0.4)),
         evidence=(DOCUMENTS[0].id, DOCUMENTS[1].id),
     )
-    after = CiteEvidence(reader)(slate)
+    after = CiteEvidence(reader)(state)
     assert [hit.chunk.id for hit in after.hits] == [first.id, DOCUMENTS[1].chunks[0].id, second.id]
     assert [hit.value for hit in after.hits] == [1.0, 1.0, 0.9]
     assert after.hits[0].scores[-1].why == "its metadata answers the question"
-    assert slate.hits[0].scores == ()
+    assert state.hits[0].scores == ()
 
 
 def test_evidence_that_is_gone_or_filtered_is_left_out(store: Store) -> None:
-    slate = Slate(Query("q", 10, (by_path("docs/**"),)), evidence=(DOCUMENTS[0].id, "gone"))
-    assert CiteEvidence(store.reader())(slate).hits == ()
+    state = QueryState(Query("q", 10, (by_path("docs/**"),)), evidence=(DOCUMENTS[0].id, "gone"))
+    assert CiteEvidence(store.reader())(state).hits == ()
 
 
 def whole(store: Store, text: str, **fields: Any) -> QueryResult:
@@ -217,7 +217,7 @@ def test_a_question_that_is_none_finds_as_ever_and_has_no_answer(store: Store) -
     assert not [each for each in found.degraded if each.stage == "metadata"]
 
 
-def test_c25_a_metadata_question_without_an_answer_still_searches(store: Store) -> None:
+def test_a_metadata_question_without_an_answer_still_searches(store: Store) -> None:
     found = whole(store, "who wrote about transient faults that amplify overload?")
     assert found.metadata_answer is None
     assert [each.stage for each in found.degraded if each.stage == "metadata"] == ["metadata"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,10 @@ from hypothesis import strategies as st
 from dowse.errors import BadRequestError
 from dowse.ports import StoreReader
 from dowse.query.stages.mmr import Diversify, apply_mmr
-from dowse.query.stages.state import Hit, Query, Slate
+from dowse.query.stages.state import Hit, Query, QueryState
 from dowse.store.memory import MemoryStore
 from factories import PLAIN, of_chunks
+from values import replace
 
 EAST, NORTH, NORTH_EAST = [1.0, 0.0], [0.0, 1.0], [2**-0.5, 2**-0.5]
 
@@ -25,7 +25,7 @@ def rows(*vectors: list[float]) -> Any:
 
 
 def test_the_marginal_score_is_relevance_less_likeness() -> None:
-    """S1-07: s − d·max cos(selected)."""
+    """s − d·max cos(selected)."""
     picks = apply_mmr([0.9, 0.8, 0.7], rows(EAST, NORTH_EAST, NORTH), diversity=0.3, top_k=3)
     # First .9; then .8 − .3·cos 45° = .588 against .7 − .3·0 = .7; last .8 − .3·max(cos 45°, cos 45°).
     assert [at for at, _ in picks] == [0, 2, 1]
@@ -42,8 +42,8 @@ def test_no_diversity_is_the_order_of_relevance() -> None:
     assert picks == [(1, 0.9), (2, 0.5), (0, 0.2)]
 
 
-def test_b_26_unsorted_and_short_input_is_ordered_too() -> None:
-    """S1-08 returned a short list as it came; here it is in MMR's order, whatever order it came in."""
+def test_unsorted_and_short_input_is_ordered_too() -> None:
+    """A short list is in MMR order too, whatever order it came in."""
     assert [at for at, _ in apply_mmr([0.1, 0.9], rows(EAST, NORTH), top_k=5)] == [1, 0]
 
 
@@ -51,8 +51,8 @@ def test_equals_keep_the_order_given() -> None:
     assert [at for at, _ in apply_mmr([0.5, 0.5, 0.5], rows(EAST, EAST, EAST), top_k=3)] == [0, 1, 2]
 
 
-def test_c_29_words_speak_for_a_missing_vector() -> None:
-    """B-26: a zero vector is no NaN; likeness is shared words over the larger number of words."""
+def test_words_speak_for_a_missing_vector() -> None:
+    """A zero vector is no NaN; likeness is shared words over the larger number of words."""
     texts = ["retry the call", "retry the call", "lock the door now"]
     picks = apply_mmr([0.9, 0.8, 0.7], rows(EAST, [0.0, 0.0], [0.0, 0.0]), diversity=0.5, top_k=3, texts=texts)
     assert [at for at, _ in picks] == [0, 2, 1]
@@ -60,7 +60,7 @@ def test_c_29_words_speak_for_a_missing_vector() -> None:
     assert picks[2][1] == pytest.approx(0.8 - 0.5 * 3 / 3)
 
 
-def test_c_28_orders_as_the_textbook_form_does() -> None:
+def test_orders_as_the_textbook_form_does() -> None:
     """λ·s − (1 − λ)·max cos with λ = 1/(1 + d) picks the same."""
     rng = np.random.default_rng(0)
     for _ in range(20):
@@ -123,16 +123,16 @@ def reader_and_hits(values: tuple[float, ...]) -> tuple[StoreReader, tuple[Hit, 
 
 def test_stage_shows_different_hits_first_and_keeps_all() -> None:
     reader, hits = reader_and_hits((0.9, 0.85, 0.7, 0.1))
-    after = Diversify(reader)(Slate(Query("q", 2), hits=hits)).hits
+    after = Diversify(reader)(QueryState(Query("q", 2), hits=hits)).hits
     assert [hit.chunk.text for hit in after] == [TEXTS[0], TEXTS[2], TEXTS[1], TEXTS[3]]
     assert [hit.value for hit in after] == pytest.approx([0.9, 0.7, 0.7, 0.1])  # the rest: no more than the last pick
-    assert after[1].scores[-1].why == "0.70 − 0.3·0.00 for its likeness to a hit before it"
+    assert after[1].scores[-1].why == "0.70 − 0.3·0.00 for similarity to an earlier hit"
 
 
 @given(st.lists(st.floats(0, 1.3), min_size=4, max_size=4), st.floats(0, 1), st.integers(1, 6))
 def test_stage_keeps_the_set_and_stays_sorted_and_in_range(values: list[float], diversity: float, k: int) -> None:
     reader, hits = reader_and_hits(tuple(sorted(values, reverse=True)))
-    after = Diversify(reader, diversity)(Slate(Query("q", k), hits=hits)).hits
+    after = Diversify(reader, diversity)(QueryState(Query("q", k), hits=hits)).hits
     assert sorted(hit.chunk.id for hit in after) == sorted(hit.chunk.id for hit in hits)
     found = [hit.value for hit in after]
     assert found == sorted(found, reverse=True)

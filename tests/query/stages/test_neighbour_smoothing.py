@@ -1,4 +1,4 @@
-"""Company: sums move towards those of the nearest chunks, cosines lose what a crowd has, and nothing else changes."""
+"""Neighbour smoothing: sums move towards those of the nearest chunks, hubs lose cosine, nothing else changes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from dowse.ports import Ids, Mask, Matrix, Slots
+from dowse.ports import Ids, Mask, Matrix
 from dowse.query.stages.fusion import Method, MinMax, ReciprocalRank, ZScore
-from dowse.query.stages.neighbour_smoothing import FIRST, MOST, NEAREST, Company, applies, moved
-from dowse.query.stages.state import Column, Fused, Query, Slate
+from dowse.query.stages.neighbour_smoothing import FIRST, MOST, NEAREST, NeighbourSmoothing, applies, moved
+from dowse.query.stages.state import Column, Fused, Query, QueryState
 from dowse.types import LEGS, Leg
 
 WEIGHTS = {"dense": 0.65, "bm25_code": 0.175, "bm25_nlp": 0.175}
@@ -50,7 +50,7 @@ def random_case(seed: int, count: int, dimension: int = 8) -> tuple[Fused, Matri
     return fused, vectors[fused.ids.astype(np.int64) - 1]
 
 
-def plainly_moved(fused: Fused, vectors: Matrix, crowd: float, pull: float) -> dict[int, float]:
+def plainly_moved(fused: Fused, vectors: Matrix, hubness: float, smoothing: float) -> dict[int, float]:
     """The same in loops: the new sum of every chunk, by id."""
     count = len(fused.ids)
     cosines = [[float(np.dot(a, b)) for b in vectors] for a in vectors]
@@ -64,14 +64,14 @@ def plainly_moved(fused: Fused, vectors: Matrix, crowd: float, pull: float) -> d
     deviation = math.sqrt(sum((each - mean) ** 2 for each in dense) / count)
     sums = []
     for i in range(count):
-        z = (dense[i] - crowd * (crowded[i] - mean_crowd) - mean) / deviation
+        z = (dense[i] - hubness * (crowded[i] - mean_crowd) - mean) / deviation
         words = sum(float(column.parts[i]) for column in fused.columns[1:])
         sums.append(0.65 * math.copysign(z * z, z) + words)
     found = {}
     for i in range(count):
         shares = [max(cosines[i][j], 1e-9) for j in near[i]]
-        company = sum(share * sums[j] for share, j in zip(shares, near[i], strict=True)) / sum(shares)
-        found[int(fused.ids[i])] = sums[i] + min(max(pull * (company - sums[i]), -0.5), 0.5)
+        neighbours = sum(share * sums[j] for share, j in zip(shares, near[i], strict=True)) / sum(shares)
+        found[int(fused.ids[i])] = sums[i] + min(max(smoothing * (neighbours - sums[i]), -0.5), 0.5)
     return found
 
 
@@ -91,9 +91,9 @@ def test_the_same_chunks_come_out_sorted_and_every_row_keeps_its_own_scores(seed
     assert sorted(found.ids.tolist()) == sorted(fused.ids.tolist())
     assert found.raw.tolist() == sorted(found.raw.tolist(), reverse=True)
     assert found.values == pytest.approx(1 / (1 + np.exp(-found.raw)))
-    assert found.company is not None
-    assert np.abs(found.company).max() <= MOST
-    assert np.sum([column.parts for column in found.columns], axis=0) + found.company == pytest.approx(found.raw)
+    assert found.smoothing is not None
+    assert np.abs(found.smoothing).max() <= MOST
+    assert np.sum([column.parts for column in found.columns], axis=0) + found.smoothing == pytest.approx(found.raw)
     for before, after in zip(fused.columns, found.columns, strict=True):
         old = dict(zip(fused.ids.tolist(), before.scores.tolist(), strict=True))
         assert dict(zip(found.ids.tolist(), after.scores.tolist(), strict=True)) == old
@@ -127,15 +127,15 @@ class Vectors:
 
     by_id: dict[int, Any]
 
-    def vectors(self, ids: Ids, slots: Slots | None = None) -> tuple[Matrix, Mask]:
+    def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
         rows = [self.by_id.get(each) for each in ids.tolist()]
         zero = np.zeros(8, np.float32)
         return np.array([zero if row is None else row for row in rows]), np.array([row is not None for row in rows])
 
 
 def run(fused: Fused, vectors: dict[int, Any]) -> Fused | None:
-    stage = Company(Vectors(vectors), CROWD, PULL)
-    return stage(Slate(Query("q", 10), fused=fused)).fused
+    stage = NeighbourSmoothing(Vectors(vectors), CROWD, PULL)
+    return stage(QueryState(Query("q", 10), fused=fused)).fused
 
 
 def test_only_the_first_fifty_are_looked_at() -> None:
@@ -143,9 +143,9 @@ def test_only_the_first_fifty_are_looked_at() -> None:
     known = dict(zip(fused.ids.tolist(), vectors, strict=True))
     found = run(fused, known)
     assert found is not None
-    assert found.company is not None
+    assert found.smoothing is not None
     rest = set(fused.ids[FIRST:].tolist())
-    assert [each for each in found.company[[i for i, each in enumerate(found.ids.tolist()) if each in rest]]] == [
+    assert [each for each in found.smoothing[[i for i, each in enumerate(found.ids.tolist()) if each in rest]]] == [
         0.0
     ] * 30
 
@@ -160,7 +160,7 @@ def test_a_chunk_without_a_vector_is_not_moved() -> None:
     assert found.raw[found.ids.tolist().index(lost)] == fused.raw[3]
 
 
-def test_five_neighbours_or_fewer_are_no_company() -> None:
+def test_five_neighbours_or_fewer_are_not_smoothed() -> None:
     fused, vectors = random_case(5, NEAREST)
     assert run(fused, dict(zip(fused.ids.tolist(), vectors, strict=True))) is fused
 
@@ -181,7 +181,7 @@ def test_other_fusions_are_left_alone(method: Method) -> None:
 
 
 def test_vectors_that_say_nothing_change_nothing_of_the_dense_part() -> None:
-    """All cosines equal: no deviation, so no crowd can be told."""
+    """All cosines equal: no deviation, so hubness cannot be measured."""
     vectors = np.ones((12, 4), np.float32) / 2
     fused = fused_of({"dense": [0.5] * 12, "bm25_code": list(range(12)), "bm25_nlp": [0.0] * 12})
     found = moved(fused, np.arange(12), vectors, CROWD, PULL)
@@ -191,5 +191,5 @@ def test_vectors_that_say_nothing_change_nothing_of_the_dense_part() -> None:
 def test_a_question_that_names_a_thing_gets_the_thing_and_not_what_resembles_it() -> None:
     fused, vectors = random_case(8, 20)
     known = dict(zip(fused.ids.tolist(), vectors, strict=True))
-    named = Slate(Query("retry.max_attempts", 10, mentions=("retry.max_attempts",)), fused=fused)
-    assert Company(Vectors(known), CROWD, PULL)(named) is named
+    named = QueryState(Query("retry.max_attempts", 10, mentions=("retry.max_attempts",)), fused=fused)
+    assert NeighbourSmoothing(Vectors(known), CROWD, PULL)(named) is named

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from contracts.reranker import RerankerContract, candidate
 from dowse.errors import ModelUnavailableError
 from dowse.ports import Candidate, Reranker
-from dowse.query.stages.rerank import Rerank, blended, reranked
-from dowse.query.stages.rerank_heuristic import Additive, HeuristicReranker, Multiplicative, name_of
-from dowse.query.stages.rerank_score import ScoreReranker
-from dowse.query.stages.state import Hit, Query, Slate
+from dowse.query.stages.rerank import Rerank, ScoreReranker, blended, reranked
+from dowse.query.stages.rerank_heuristic import Additive, HeuristicReranker, name_of
+from dowse.query.stages.state import Hit, Query, QueryState
 from dowse.types import Chunk, Degradation
+from values import replace
 
 BODY = "keeps entities in a table and finds them again by name or by words"  # no stub
 assert len(BODY) >= 50
@@ -40,12 +40,6 @@ class TestHeuristic(RerankerContract):
         return HeuristicReranker()
 
 
-class TestMultiplicative(RerankerContract):
-    @pytest.fixture
-    def reranker(self) -> Reranker:
-        return HeuristicReranker(Multiplicative())
-
-
 class TestScore(RerankerContract):
     @pytest.fixture
     def reranker(self) -> Reranker:
@@ -58,40 +52,30 @@ class TestScore(RerankerContract):
 @pytest.mark.parametrize(
     ("query", "each", "expected"),
     [
-        ("EntityStore", named("EntityStore"), 2.0 + 2 * 0.5),  # S2-03 and S2-04: exact, and both its terms
+        ("EntityStore", named("EntityStore"), 2.0 + 2 * 0.5),  # exact, and both its terms
         ("entitystore", named("EntityStore"), 2.0 + 0.5),  # case does not matter; it is one term, and the whole name
-        ("entity cache", named("EntityStore"), 0.5),  # S2-04: one of two terms
+        ("entity cache", named("EntityStore"), 0.5),  # one of two terms
         ("entity store cache", named("EntityStore"), 2 * 0.5),
-        ("database connection", named("Pool", summary="Opens a database connection."), 0.3 * 2 / 2),  # S2-05, S2-13
+        ("database connection", named("Pool", summary="Opens a database connection."), 0.3 * 2 / 2),
         ("database lock", named("Pool", summary="Opens a database connection."), 0.3 * 1 / 2),
-        ("anything", named("Pool", text="x" * 49), -0.3),  # S2-06
+        ("anything", named("Pool", text="x" * 49), -0.3),
         ("anything", named("Pool", text="x" * 50), 0.0),
-        ("anything", named("Pool", text=""), -0.3),  # B-43: an empty one is a stub, too
-        ("anything", named("Pool", connection_count=6), 0.2),  # S2-07
+        ("anything", named("Pool", text=""), -0.3),  # an empty one is a stub, too
+        ("anything", named("Pool", connection_count=6), 0.2),
         ("anything", named("Pool", connection_count=5), 0.0),
-        ("store", named("StoreStub", text="pass"), -0.3),  # T-04: a stub gains nothing from its name …
+        ("store", named("StoreStub", text="pass"), -0.3),  # a stub gains nothing from its name …
         ("StoreStub", named("StoreStub", text="pass"), 2.0 + 2 * 0.5 - 0.3),  # … unless it is the one asked for
-        ("how is it", named("HowIsIt"), 0.0),  # B-42: no terms, no division by zero
-        ("set the value", named("asset"), 0.0),  # B-45: "set" is not in "asset"
-        ("where is search?", named("search"), 0.5),  # B-45: punctuation is no part of a term
-        ("  EntityStore \n", named("EntityStore"), 2.0 + 2 * 0.5),  # B-45: stripped before the exact test
-        ("where is `EntityStore.search` used", named("search", qualified_name="EntityStore.search"), 2.0 + 0.5),  # C-20
-        ("what calls open_index()", named("open_index"), 2.0 + 2 * 0.5),  # C-20
+        ("how is it", named("HowIsIt"), 0.0),  # no terms, no division by zero
+        ("set the value", named("asset"), 0.0),  # "set" is not in "asset"
+        ("where is search?", named("search"), 0.5),  # punctuation is no part of a term
+        ("  EntityStore \n", named("EntityStore"), 2.0 + 2 * 0.5),  # stripped before the exact test
+        ("where is `EntityStore.search` used", named("search", qualified_name="EntityStore.search"), 2.0 + 0.5),
+        ("what calls open_index()", named("open_index"), 2.0 + 2 * 0.5),
         ("retries payments", named("retry_payment"), 2 * 0.5),  # inflections meet in their stems
     ],
 )
 def test_heuristic_boost_is_the_sum_of_its_rows(query: str, each: Candidate, expected: float) -> None:
     assert boost(query, each) == pytest.approx(expected)
-
-
-def test_multiplicative_formula_multiplies() -> None:
-    """C-19: 3.0 exact; 1 + 1.5·share in the name; 1 + .5·share in the summary; .5 stub; 1.15 connections."""
-    each = named("EntityStore", 0.4, summary="An entity table.", connection_count=6)
-    reranker = HeuristicReranker(Multiplicative())
-    facts = reranker.facts("EntityStore", [each.chunk])[0]
-    assert reranker.formula(0.4, facts) == pytest.approx(0.4 * 3.0 * (1 + 1.5 * 2 / 2) * (1 + 0.5 * 1 / 2) * 1.15)
-    stub = reranker.facts("something", [named("X", text="pass").chunk])[0]
-    assert reranker.formula(0.4, stub) == pytest.approx(0.4 * 0.5)
 
 
 def test_a_heading_is_the_name_of_prose() -> None:
@@ -123,7 +107,7 @@ WORDS = st.sampled_from(["entity", "store", "search", "index", "query", "open", 
 def test_an_exact_name_is_always_first(
     name: list[str], others: list[Any], value: float, stub: bool, extra: list[str]
 ) -> None:
-    """S2-14, for both formulas, however many of the question's terms the others bear in theirs."""
+    """For both formulas, however many of the question's terms the others bear in theirs."""
     wanted = "_".join(name)
     query = f"`{wanted}` {' '.join(extra)}"
     rivals = [
@@ -135,7 +119,7 @@ def test_an_exact_name_is_always_first(
     assert ranked[0].chunk.symbol_name == wanted
 
 
-def test_s2_13_exact_name_is_first_among_fused_scores() -> None:
+def test_exact_name_is_first_among_fused_scores() -> None:
     rows = [named("types", 0.9, 0), named("AppContext", 0.8, 1), named("EntityStore", 0.1, 2)]
     assert HeuristicReranker().rerank("EntityStore", rows)[0].chunk.symbol_name == "EntityStore"
 
@@ -149,7 +133,7 @@ def test_reasons_name_the_parts() -> None:
 
 
 def test_score_reranker_drops_sorts_and_trims() -> None:
-    """S4-12, and B-30: on [0,1] a minimum of .1 keeps what is good."""
+    """On [0, 1] a minimum of 0.1 keeps good hits; on raw RRF it drops all."""
     rows = [named("a", 0.05, 0), named("b", 0.4, 1), named("c", 0.9, 2)]
     assert [each.value for each in ScoreReranker(0.1).rerank("q", rows)] == [0.9, 0.4]
     assert [each.value for each in ScoreReranker(0.1).rerank("q", rows, top_k=1)] == [0.9]
@@ -178,27 +162,27 @@ def hits(**values: float) -> tuple[Hit, ...]:
     )
 
 
-def order(slate: Slate) -> list[str]:
-    return [hit.chunk.text for hit in slate.hits]
+def order(state: QueryState) -> list[str]:
+    return [hit.chunk.text for hit in state.hits]
 
 
-def reranking(says: dict[str, float | None], slate: Slate, **knobs: Any) -> Slate:
-    return Rerank(Judge(tuple(says.items())), "judge", **knobs)(slate)
+def reranking(says: dict[str, float | None], state: QueryState, **knobs: Any) -> QueryState:
+    return Rerank(Judge(tuple(says.items())), "judge", **knobs)(state)
 
 
-def slate_of(*given_: Hit) -> Slate:
-    return Slate(Query("q", 10), hits=given_)
+def state_of(*given_: Hit) -> QueryState:
+    return QueryState(Query("q", 10), hits=given_)
 
 
 def test_blend_is_seven_tenths_of_the_reranker() -> None:
-    """S3-21: 8 of 1–10 and .015 give .549; 10 and .5 give .85. C-12: weight 1 replaces."""
+    """8 of 1–10 and 0.015 give 0.549; 10 and 0.5 give 0.85; weight 1 replaces."""
     assert blended((8 - 1) / 9, 0.015) == pytest.approx(0.549, abs=1e-3)
     assert blended(1.0, 0.5) == pytest.approx(0.85)
     assert blended(0.2, 0.9, weight=1.0) == 0.2
 
 
 def test_stage_blends_reorders_and_keeps_all() -> None:
-    after = reranking({"a": 0.1, "b": 0.9}, slate_of(*hits(a=0.8, b=0.6)))
+    after = reranking({"a": 0.1, "b": 0.9}, state_of(*hits(a=0.8, b=0.6)))
     assert [(hit.chunk.text, hit.value, hit.rerank) for hit in after.hits] == [
         ("b", pytest.approx(0.7 * 0.9 + 0.3 * 0.6), 0.9),
         ("a", pytest.approx(0.7 * 0.1 + 0.3 * 0.8), 0.1),
@@ -208,7 +192,7 @@ def test_stage_blends_reorders_and_keeps_all() -> None:
 
 
 def test_what_lies_beyond_the_window_stays_behind_it() -> None:
-    after = reranking({"a": 0.0, "b": 0.1}, slate_of(*hits(a=0.9, b=0.8, c=0.7, d=0.6)), window=2, weight=1.0)
+    after = reranking({"a": 0.0, "b": 0.1}, state_of(*hits(a=0.9, b=0.8, c=0.7, d=0.6)), window=2, weight=1.0)
     assert order(after) == ["b", "a", "c", "d"]
     assert [hit.value for hit in after.hits] == [0.1, 0.0, 0.0, 0.0]
     assert after.degraded == ()
@@ -216,31 +200,31 @@ def test_what_lies_beyond_the_window_stays_behind_it() -> None:
 
 def test_time_that_ran_out_leaves_the_rest_in_their_order_behind() -> None:
     says = {"a": 0.2, "b": 0.9, "c": None, "d": None}
-    after = reranking(says, slate_of(*hits(a=0.9, b=0.8, c=0.7, d=0.6)))
+    after = reranking(says, state_of(*hits(a=0.9, b=0.8, c=0.7, d=0.6)))
     assert order(after) == ["b", "a", "c", "d"]
-    assert after.degraded == (Degradation("judge", "judged 2 of 4"),)
+    assert after.degraded == (Degradation("judge", "scored 2 of 4"),)
 
 
 def test_a_gap_among_judgements_keeps_the_value_it_had() -> None:
-    """C-11: never another scale, never a default score."""
-    after = reranking({"a": 0.5, "b": None, "c": 0.1}, slate_of(*hits(a=0.9, b=0.6, c=0.5)))
+    """Never another scale, never a default score."""
+    after = reranking({"a": 0.5, "b": None, "c": 0.1}, state_of(*hits(a=0.9, b=0.6, c=0.5)))
     assert {hit.chunk.text: hit.value for hit in after.hits} == {
         "a": pytest.approx(0.7 * 0.5 + 0.3 * 0.9),
         "b": 0.6,
         "c": pytest.approx(0.7 * 0.1 + 0.3 * 0.5),
     }
-    assert after.degraded == (Degradation("judge", "judged 2 of 3"),)
+    assert after.degraded == (Degradation("judge", "scored 2 of 3"),)
 
 
 @pytest.mark.parametrize("nonsense", [math.nan, math.inf, -0.1, 1.1])
 def test_nonsense_is_as_good_as_no_answer(nonsense: float) -> None:
-    with pytest.raises(ModelUnavailableError, match="not in 0 to 1"):
-        reranking({"a": nonsense}, slate_of(*hits(a=0.5)))
+    with pytest.raises(ModelUnavailableError, match="not between 0 and 1"):
+        reranking({"a": nonsense}, state_of(*hits(a=0.5)))
 
 
 def test_no_judgement_at_all_is_no_answer() -> None:
-    with pytest.raises(ModelUnavailableError, match="judged none of 2 candidates in time"):
-        reranking({"a": None, "b": None}, slate_of(*hits(a=0.5, b=0.4)))
+    with pytest.raises(ModelUnavailableError, match="scored none of 2 candidates in time"):
+        reranking({"a": None, "b": None}, state_of(*hits(a=0.5, b=0.4)))
 
 
 def test_a_wrong_number_of_scores_is_no_answer() -> None:
@@ -249,26 +233,26 @@ def test_a_wrong_number_of_scores_is_no_answer() -> None:
         def score(self, query: str, candidates: Sequence[Candidate], *, timeout_s: float | None = None) -> list[float]:
             return [0.5]
 
-    with pytest.raises(ModelUnavailableError, match="gave 1 scores for 2 candidates"):
-        Rerank(Short(()), "short")(slate_of(*hits(a=0.5, b=0.4)))
+    with pytest.raises(ModelUnavailableError, match="returned 1 scores for 2 candidates"):
+        Rerank(Short(()), "short")(state_of(*hits(a=0.5, b=0.4)))
 
 
 def test_no_hits_need_no_reranker() -> None:
-    empty = slate_of()
+    empty = state_of()
     assert reranking({}, empty) is empty
 
 
 def test_a_parent_is_judged_by_the_child_that_was_found() -> None:
-    """C-27: the parent may be longer than the model's window."""
+    """The parent may be longer than the model's window."""
     child, parent = hits(a=0.5)[0].chunk, hits(b=0.5)[0].chunk
-    after = reranking({"a": 1.0}, slate_of(Hit(parent, 0.5, child=child)), weight=1.0)
+    after = reranking({"a": 1.0}, state_of(Hit(parent, 0.5, child=child)), weight=1.0)
     assert (after.hits[0].chunk, after.hits[0].value) == (parent, 1.0)
 
 
 def test_reasons_replace_the_formula_where_a_reranker_has_them() -> None:
     each = named("EntityStore")
-    slate = replace(slate_of(Hit(each.chunk, 0.5)), query=Query("EntityStore", 10))
-    after = Rerank(HeuristicReranker(), "heuristic", weight=1.0)(slate)
+    state = replace(state_of(Hit(each.chunk, 0.5)), query=Query("EntityStore", 10))
+    after = Rerank(HeuristicReranker(), "heuristic", weight=1.0)(state)
     assert after.hits[0].scores[-1].why.startswith("+2 exact name")
 
 
@@ -284,7 +268,7 @@ def test_reranking_keeps_the_set_sorted_and_in_range(
 ) -> None:
     """Style rule 27, and requirements 9: sorted by value, in [0,1], the input unchanged."""
     rows.sort(key=lambda row: -row[0])
-    before = slate_of(*hits(**{f"t{at}": value for at, (value, _) in enumerate(rows)}))
+    before = state_of(*hits(**{f"t{at}": value for at, (value, _) in enumerate(rows)}))
     says = {f"t{at}": score for at, (_, score) in enumerate(rows)}
     if all(score is None for _, score in rows[:window]):
         return

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dowse.errors import NotFoundError
 from dowse.filters import by_repo
-from dowse.query.stages.services import AddServices, ServiceGraph
-from dowse.query.stages.state import Hit, Query, Slate
+from dowse.query.stages.services import AddServices, ServiceGraph, _citing
+from dowse.query.stages.state import Hit, Query, QueryState
 from dowse.store.memory import MemoryStore
 from dowse.types import Service, ServiceContext, ServiceEdge
 from factories import PLAIN, document
+from values import replace
 
 NAMES = ("auth", "cart", "mail", "shop", "stripe")
 CHAIN = (
@@ -31,7 +30,7 @@ def around(graph: ServiceGraph, name: str, depth: int = 1) -> ServiceContext:
 
 
 def test_neighbourhood_names_direct_callers_and_callees() -> None:
-    """R-08: "get_neighborhood(names, depth=1)→{calls,called_by,edges}"."""
+    """A neighbourhood of depth 1 holds calls, callers and edges."""
     cart = around(GRAPH, "cart")
     assert cart.calls == ("auth", "stripe")
     assert cart.called_by == ("shop",)
@@ -48,12 +47,12 @@ def test_depth_goes_on_through_neighbours() -> None:
 
 
 def test_unknown_services_are_left_out_and_names_are_sorted() -> None:
-    """R-08: "unknown → omitted"; B-23: "service order nondeterministic → sort"."""
+    """Unknown names are omitted; services are sorted."""
     assert [name for name, _ in GRAPH.neighbourhood(["shop", "nobody", "auth", "shop"])] == ["auth", "shop"]
 
 
 def test_blast_radius_is_all_callers_and_downstream_all_callees() -> None:
-    """R-08: "blast_radius = transitive callers; downstream = transitive callees"."""
+    """Blast radius: transitive callers; downstream: transitive callees."""
     assert GRAPH.blast_radius("mail") == ("auth", "cart", "shop")
     assert GRAPH.downstream("shop") == ("auth", "cart", "mail", "stripe")
     assert GRAPH.downstream("mail") == ()
@@ -97,15 +96,15 @@ def stored() -> MemoryStore:
     return store
 
 
-def asked(store: MemoryStore, *services: str, k: int = 10, repo: str | None = None) -> Slate:
+def asked(store: MemoryStore, *services: str, k: int = 10, repo: str | None = None) -> QueryState:
     chunks = {chunk.service_name: chunk for chunk in store.reader().chunks.values()}
     hits = tuple(Hit(chunks[name], 0.5) for name in services)
     where = (by_repo(repo),) if repo else ()
-    return AddServices(store.reader())(Slate(Query("q", k, where), hits=hits))
+    return AddServices(store.reader())(QueryState(Query("q", k, where), hits=hits))
 
 
 def test_services_of_the_hits_that_are_shown_get_their_surroundings() -> None:
-    """S0-15: "services from fused[:top_k] → graph.get_neighborhood(services)"."""
+    """Neighbours are those of the services of the hits."""
     store = stored()
     assert [name for name, _ in asked(store, "shop", "auth").service_context or ()] == ["auth", "shop"]
     assert [name for name, _ in asked(store, "shop", "auth", k=1).service_context or ()] == ["shop"]
@@ -113,7 +112,7 @@ def test_services_of_the_hits_that_are_shown_get_their_surroundings() -> None:
 
 
 def test_evidence_outside_the_filter_or_gone_is_not_cited() -> None:
-    """B-34: what a filter hides stays hidden, on this path as on the others."""
+    """Evidence outside the filter stays hidden."""
     store = stored()
     auth_id = document("auth.yaml", "auth listens").chunks[0].id
     edges = [dict(edge) for edge in dict(asked(store, "auth").service_context or ())["auth"].edges]
@@ -122,9 +121,21 @@ def test_evidence_outside_the_filter_or_gone_is_not_cited() -> None:
     hidden = [dict(edge) for edge in dict(asked(store, "auth", repo="open").service_context or ())["auth"].edges]
     assert [edge["evidence"] for edge in hidden if edge["target"] == "mail"] == [""]
     assert [edge["description"] for edge in hidden if edge["target"] == "mail"] == [""]
-    assert [edge["description"] for edge in hidden if edge["target"] == "auth"] == ["AUTH_URL"]
+    assert [edge["description"] for edge in hidden if edge["target"] == "auth"] == [
+        ""
+    ]  # half of its evidence is hidden
 
 
 def test_hits_are_left_as_they_are() -> None:
-    slate = asked(stored(), "shop")
-    assert [hit.value for hit in slate.hits] == [0.5]
+    state = asked(stored(), "shop")
+    assert [hit.value for hit in state.hits] == [0.5]
+
+
+def test_a_description_is_hidden_when_part_of_its_evidence_is() -> None:
+    edge = ServiceEdge(
+        "order", "payment", "http", ("a" * 16, "b" * 16), "calls in order.go, PAYMENT_URL in deploy.yaml"
+    )
+    partly = _citing(edge, {"a" * 16}, filtered=True)
+    assert (partly.evidence, partly.description) == (("a" * 16,), "")
+    assert _citing(edge, {"a" * 16, "b" * 16}, filtered=True) == edge
+    assert _citing(edge, {"a" * 16}, filtered=False).description == edge.description

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,31 +15,32 @@ from dowse.query.plan.profiles import Profile, named
 from dowse.query.stages.fusion_nested import cross_query_rank_fusion
 from dowse.query.stages.hydrate import Hydrate
 from dowse.query.stages.legs import Dense, Prepare, Words
-from dowse.query.stages.state import Fused, Query, Slate, Variant
+from dowse.query.stages.state import Fused, Query, QueryState, Variant
 from dowse.store.memory import MemoryStore
 from dowse.tokenizer import Tokenizer
-from shop_store import TrigramEmbedder, company_store
+from shop_store import TrigramEmbedder, shop_store
+from values import replace
 
 QUESTION, OTHER = "retries of payments", "charging a card again"
 
 
 @pytest.fixture(scope="module")
 def store() -> MemoryStore:
-    return company_store()
+    return shop_store()
 
 
-def searched(store: MemoryStore, *variants: Variant) -> Slate:
+def searched(store: MemoryStore, *variants: Variant) -> QueryState:
     reader = store.reader()
-    slate = Prepare(Tokenizer())(Slate(Query(QUESTION, 10, variants=variants)))
+    state = Prepare(Tokenizer())(QueryState(Query(QUESTION, 10, variants=variants)))
     for leg in (Dense(reader, TrigramEmbedder(), 8), Words(reader, "bm25_code", 8), Words(reader, "bm25_nlp", 8)):
-        slate = leg(slate)
-    return slate
+        state = leg(state)
+    return state
 
 
 def fused(store: MemoryStore, profile: Profile, *variants: Variant) -> Fused:
-    slate = Assembly(profile, store.reader(), Tokenizer()).fuse()(searched(store, *variants))
-    assert slate.fused is not None
-    return slate.fused
+    state = Assembly(profile, store.reader(), Tokenizer()).fuse()(searched(store, *variants))
+    assert state.fused is not None
+    return state.fused
 
 
 FLAT = replace(named("engineering"), name="flat")
@@ -54,7 +54,7 @@ def test_every_leg_searches_for_every_wording(store: MemoryStore) -> None:
     ]
 
 
-def test_c_22_flat_fusion_is_one_sum_over_wordings_and_legs(store: MemoryStore) -> None:
+def test_flat_fusion_is_one_sum_over_wordings_and_legs(store: MemoryStore) -> None:
     """Σ over variant × leg of weight/(60 + rank), the original at 1.0; in [0,1] by ·61/Σ weights."""
     found = fused(store, FLAT, Variant(OTHER, 0.8))
     assert [(column.variant, column.weight) for column in found.columns] == [(0, 1.0)] * 3 + [(1, 0.8)] * 3
@@ -72,15 +72,15 @@ def test_a_variant_of_no_weight_changes_no_order(store: MemoryStore) -> None:
     assert [each for each in light if each in plain] == plain
 
 
-def test_s3_29_nested_fusion_is_the_mean_vote_of_the_queries(store: MemoryStore) -> None:
+def test_nested_fusion_is_the_mean_vote_of_the_queries(store: MemoryStore) -> None:
     """1/N · Σ 1/(60 + rank in that query's own fused list), 1000 where it is missing."""
     found = fused(store, NESTED, Variant(OTHER, 0.8))
     alone = [fused(store, NESTED).ids.tolist()]
-    slate = searched(store, Variant(OTHER, 0.8))
+    state = searched(store, Variant(OTHER, 0.8))
     own = replace(
-        slate,
-        query=structs.replace(slate.query, variants=()),
-        lists=tuple(structs.replace(each, variant=0) for each in slate.lists if each.variant == 1),
+        state,
+        query=structs.replace(state.query, variants=()),
+        lists=tuple(structs.replace(each, variant=0) for each in state.lists if each.variant == 1),
     )
     second = Assembly(NESTED, store.reader(), Tokenizer()).fuse()(own).fused
     assert second is not None
@@ -91,14 +91,14 @@ def test_s3_29_nested_fusion_is_the_mean_vote_of_the_queries(store: MemoryStore)
     assert found.values.tolist() == pytest.approx([min(1.0, vote * (60 + 1)) for _, vote in wanted])
 
 
-def test_s3_29_one_query_is_passed_through(store: MemoryStore) -> None:
+def test_one_query_is_passed_through(store: MemoryStore) -> None:
     nested = fused(store, NESTED)
     assert nested.ids.tolist() == fused(store, replace(NESTED, merge="flat")).ids.tolist()
     assert nested.queries == ()
 
 
 def test_mean_vote_by_hand() -> None:
-    """b is first and second, a first only, c second only; B-60: N counts the lists that are given."""
+    """b is first and second, a first only, c second only; N counts the lists that are given."""
     found = dict(cross_query_rank_fusion([["a", "b"], ["b", "c"]]))
     assert found == pytest.approx(
         {
@@ -110,7 +110,7 @@ def test_mean_vote_by_hand() -> None:
     assert [each for each, _ in cross_query_rank_fusion([["a", "b"], ["b", "c"]])] == ["b", "a", "c"]
 
 
-def test_b_61_a_repeated_id_keeps_its_first_place() -> None:
+def test_a_repeated_id_keeps_its_first_place() -> None:
     assert cross_query_rank_fusion([["a", "b", "a"]]) == cross_query_rank_fusion([["a", "b"]])
 
 
@@ -124,14 +124,14 @@ def test_history_names_the_wording_and_b_64_flat_fields_are_the_questions_own(st
     found = fused(store, FLAT, Variant(OTHER, 0.8))
     stages = [score.stage for score in history(found, 0, {})]
     assert stages == ["dense", "bm25_code", "bm25_nlp", "dense~1", "bm25_code~1", "bm25_nlp~1", "fuse"]
-    assert any(" .8/(60+" in history(found, row, {})[-1].why for row in range(len(found.ids)))
+    assert any(" 0.8/(60+" in history(found, row, {})[-1].why for row in range(len(found.ids)))
     nested = fused(store, NESTED, Variant(OTHER, 0.8))
     assert history(nested, 0, {})[-1].why.startswith("mean over 2 queries: (1/(60+")
 
 
 def test_hydration_and_the_rest_work_on_nested_lists(store: MemoryStore) -> None:
-    slate = searched(store, Variant(OTHER, 0.8))
-    slate = Assembly(NESTED, store.reader(), Tokenizer(), Parts()).fuse()(slate)
-    hits = Hydrate(store.reader(), 5)(slate).hits
+    state = searched(store, Variant(OTHER, 0.8))
+    state = Assembly(NESTED, store.reader(), Tokenizer(), Parts()).fuse()(state)
+    hits = Hydrate(store.reader(), 5)(state).hits
     assert len(hits) == 5
     assert [hit.value for hit in hits] == sorted((hit.value for hit in hits), reverse=True)

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from dowse.serve.http.options import Limits
+from dowse.serve.http.options import ServerLimits
 from dowse.store.lock import WriterLock
 from dowse.store.sql.schema import LOCK
-from http_server import WAIT_S, Client, commanded, environment, indexed, run
+from http_server import WAIT_S, Client, environment, indexed, run, server_process
 
 FILES = {"a.md": "# Retry\n\nretry payments\n"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_well(index: Path, number: signal.Signals) -> None:
-    with commanded(index) as (process, client):
+    with server_process(index) as (process, client):
         assert client.get("/v1/search?q=retry").json["chunks"]
         process.send_signal(number)
         _, errors = process.communicate(timeout=WAIT_S)
@@ -32,7 +32,7 @@ def test_a_signal_ends_it_well(index: Path, number: signal.Signals) -> None:
 
 def test_requests_under_way_are_answered_before_it_ends(index: Path) -> None:
     """The body of a request comes late, and the signal in between."""
-    with commanded(index) as (process, client), socket.create_connection(("127.0.0.1", client.port)) as raw:
+    with server_process(index) as (process, client), socket.create_connection(("127.0.0.1", client.port)) as raw:
         body = json.dumps({"text": "retry"}).encode()
         raw.sendall(b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
         raw.sendall(b"Content-Length: %d\r\nExpect: 100-continue\r\n\r\n" % len(body))
@@ -51,7 +51,7 @@ def test_an_open_stream_of_events_does_not_hold_it_up(tmp_path: Path) -> None:
     place = indexed(tmp_path / "index", tmp_path / "shop", FILES)
     lock = WriterLock(place / LOCK, 0.0)
     try:
-        with commanded(place, "--allow-write") as (process, client):
+        with server_process(place, "--allow-write") as (process, client):
             started = client.post("/v1/index", {}).json
             watching = threading.Thread(target=client.get, args=(f"/v1/jobs/{started['id']}/events",))
             watching.start()
@@ -60,7 +60,7 @@ def test_an_open_stream_of_events_does_not_hold_it_up(tmp_path: Path) -> None:
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
             watching.join(WAIT_S)
-            assert time.monotonic() - began < Limits().shutdown_s / 2
+            assert time.monotonic() - began < ServerLimits().shutdown_s / 2
             process.communicate(timeout=WAIT_S)
     finally:
         lock.close()
@@ -68,7 +68,7 @@ def test_an_open_stream_of_events_does_not_hold_it_up(tmp_path: Path) -> None:
 
 
 def test_several_processes_answer_at_one_port_and_count_together(index: Path) -> None:
-    with commanded(index, "--workers", "2") as (process, client):
+    with server_process(index, "--workers", "2") as (process, client):
         until_ready(client)
         for _ in range(20):
             assert client.get("/v1/search?q=retry").status == 200
@@ -138,18 +138,18 @@ def test_without_the_extra_it_says_what_to_install(index: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, text=True)
     assert done.returncode == 2
-    assert "pip install 'dowse[server]'" in done.stderr
+    assert "pip install 'dowse-search[server]'" in done.stderr
 
 
 def test_a_token_in_the_environment_is_asked_for(index: Path) -> None:
     token = "f" * 20
-    with commanded(index, DOWSE_TOKEN=token) as (_, client):
+    with server_process(index, DOWSE_TOKEN=token) as (_, client):
         assert client.get("/v1/search?q=retry").status == 401
         assert client.get("/v1/search?q=retry", Authorization=f"Bearer {token}").status == 200
 
 
 def test_a_reader_keeps_nothing_open_for_writing(index: Path) -> None:
-    with commanded(index) as (process, client):
+    with server_process(index) as (process, client):
         client.get("/v1/search?q=retry")
         folder = Path(f"/proc/{process.pid}/fd")
         if not folder.exists():

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import dowse
-from dowse.evaluate.feedback import kept
+from dowse.evaluate.judgments import kept
 from dowse.serve.backend import Access
-from http_server import WAIT_S, Client, indexed, run, serving
+from http_server import WAIT_S, Client, indexed, run, running_server
 
 OVER = ("done", "failed", "stopped")
 
@@ -28,7 +28,7 @@ def index(tmp_path: Path, root: Path) -> Path:
 
 @pytest.fixture
 def client(index: Path) -> Iterator[Client]:
-    with serving(index, access=Access(write=True)) as client:
+    with running_server(index, access=Access(write=True)) as client:
         yield client
 
 

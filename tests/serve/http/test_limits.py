@@ -13,10 +13,10 @@ import dowse
 from dowse.models.embed_hash import HashEmbedder
 from dowse.ports import Matrix
 from dowse.serve.backend import Backend
-from dowse.serve.http.options import LONGEST_HEADERS_BYTES, Limits
+from dowse.serve.http.options import LONGEST_HEADERS_BYTES, ServerLimits
 from dowse.serve.wire.result import Object
 from dowse.types import QueryRequest, Role
-from http_server import WAIT_S, Answer, Client, serving
+from http_server import WAIT_S, Answer, Client, running_server
 
 FILES = {"a.md": "# Retry\n\nretry payments\n", "b.md": "# Login\n\nlogin of users\n"}
 
@@ -45,11 +45,11 @@ class GatedEmbedder:
 
 
 @contextmanager
-def gated(index: Path, limits: Limits) -> Iterator[tuple[Client, GatedEmbedder]]:
+def gated(index: Path, limits: ServerLimits) -> Iterator[tuple[Client, GatedEmbedder]]:
     """A server whose questions wait until they are let through; by the end they are."""
     embedder = GatedEmbedder()
     backend = Backend(dowse.open(index, read_only=True, create=False, embedder=embedder))
-    with serving(index, limits=limits, backend=backend) as client:
+    with running_server(index, limits=limits, backend=backend) as client:
         try:
             yield client, embedder
         finally:
@@ -71,7 +71,7 @@ def under_way(client: Client) -> int:
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_read(index: Path) -> None:
-    with serving(index, limits=Limits(body_bytes=1000)) as client:
+    with running_server(index, limits=ServerLimits(body_bytes=1000)) as client:
         assert client.post("/v1/query", {"text": "x" * 900}).status == 200
         answer = client.post("/v1/query", {"text": "x" * 1000})
         assert answer.status == 413
@@ -79,7 +79,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_read(index: Path) -> N
 
 
 def test_a_body_without_a_length_is_counted_as_it_comes(index: Path) -> None:
-    with serving(index, limits=Limits(body_bytes=1000)) as client, _raw(client) as raw:
+    with running_server(index, limits=ServerLimits(body_bytes=1000)) as client, _raw(client) as raw:
         raw.sendall(b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
         raw.sendall(b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
         raw.sendall(b"3e8\r\n" + b"x" * 1000 + b"\r\n1\r\nx\r\n0\r\n\r\n")
@@ -87,14 +87,14 @@ def test_a_body_without_a_length_is_counted_as_it_comes(index: Path) -> None:
 
 
 def test_a_body_that_comes_too_slowly_is_refused(index: Path) -> None:
-    with serving(index, limits=Limits(body_s=0.2)) as client, _raw(client) as raw:
+    with running_server(index, limits=ServerLimits(body_s=0.2)) as client, _raw(client) as raw:
         raw.sendall(b"POST /v1/query HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n")
         raw.sendall(b"Content-Length: 100\r\n\r\n{")
         assert raw.makefile("rb").readline().split()[1] == b"408"
 
 
 def test_headers_without_end_are_refused(index: Path) -> None:
-    with serving(index) as client, _raw(client) as raw:
+    with running_server(index) as client, _raw(client) as raw:
         raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
         raw.sendall(b"X-Filler: " + b"x" * LONGEST_HEADERS_BYTES)
         assert raw.makefile("rb").readline().split()[1] == b"400"
@@ -102,7 +102,7 @@ def test_headers_without_end_are_refused(index: Path) -> None:
 
 
 def test_a_body_that_is_no_json_is_told(index: Path) -> None:
-    with serving(index) as client:
+    with running_server(index) as client:
         typed = {"Content-Type": "text/plain"}
         assert client.send("POST", "/v1/query", b'{"text": "x"}', typed).status == 415
         assert client.send("POST", "/v1/query", b'{"text": ', {"Content-Type": "application/json"}).status == 400
@@ -110,7 +110,7 @@ def test_a_body_that_is_no_json_is_told(index: Path) -> None:
 
 
 def test_more_than_the_server_can_take_is_told_to_come_back(index: Path) -> None:
-    limits = Limits(concurrency=2, queue=1, per_client=100)
+    limits = ServerLimits(concurrency=2, queue=1, per_client=100)
     with gated(index, limits) as (client, embedder), ThreadPoolExecutor(3) as pool:
         taken = [pool.submit(client.get, "/v1/search", {"q": f"retry {n}"}) for n in range(3)]
         until(lambda: under_way(client) == 3)
@@ -123,7 +123,7 @@ def test_more_than_the_server_can_take_is_told_to_come_back(index: Path) -> None
 
 
 def test_more_than_one_client_may_have_is_told_to_wait(index: Path) -> None:
-    limits = Limits(concurrency=2, queue=10, per_client=2)
+    limits = ServerLimits(concurrency=2, queue=10, per_client=2)
     with gated(index, limits) as (client, embedder), ThreadPoolExecutor(2) as pool:
         taken = [pool.submit(client.get, "/v1/search", {"q": f"retry {n}"}) for n in range(2)]
         until(lambda: under_way(client) == 2)
@@ -138,7 +138,7 @@ def test_more_than_one_client_may_have_is_told_to_wait(index: Path) -> None:
 
 
 def test_the_loop_answers_while_all_threads_work(index: Path) -> None:
-    with gated(index, Limits(concurrency=1, queue=10)) as (client, embedder), ThreadPoolExecutor(1) as pool:
+    with gated(index, ServerLimits(concurrency=1, queue=10)) as (client, embedder), ThreadPoolExecutor(1) as pool:
         slow = pool.submit(client.get, "/v1/search", {"q": "retry"})
         assert embedder.waiting.acquire(timeout=WAIT_S)
         assert client.get("/healthz").status == 200
@@ -149,7 +149,7 @@ def test_the_loop_answers_while_all_threads_work(index: Path) -> None:
 
 
 def test_an_answer_that_takes_too_long_is_told_and_its_place_stays_taken(index: Path) -> None:
-    limits = Limits(concurrency=1, queue=0, request_s=0.2)
+    limits = ServerLimits(concurrency=1, queue=0, request_s=0.2)
     with gated(index, limits) as (client, embedder):
         late = client.get("/v1/search", {"q": "retry"})
         full = client.get("/v1/search", {"q": "retry"})
@@ -186,7 +186,7 @@ class Watched:
 def test_a_client_who_leaves_ends_the_work(index: Path) -> None:
     engine = dowse.open(index, read_only=True, create=False, embedder="hash")
     watched = Watched(Backend(engine))
-    with serving(index, backend=watched) as client:
+    with running_server(index, backend=watched) as client:
         with _raw(client) as raw:
             raw.sendall(b"GET /v1/query/stream?q=retry&rerank=heuristic HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert raw.makefile("rb").readline().split()[1] == b"200"
@@ -201,7 +201,7 @@ def test_a_client_who_leaves_ends_the_work(index: Path) -> None:
 def test_events_come_when_they_are_there_and_not_at_the_end(index: Path) -> None:
     engine = dowse.open(index, read_only=True, create=False, embedder="hash")
     watched = Watched(Backend(engine))
-    with serving(index, backend=watched) as client, _raw(client) as raw:
+    with running_server(index, backend=watched) as client, _raw(client) as raw:
         raw.sendall(b"GET /v1/query/stream?q=retry HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         lines = raw.makefile("rb")
         while b"event: first" not in lines.readline():

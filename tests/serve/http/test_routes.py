@@ -9,9 +9,8 @@ import pytest
 import dowse
 from dowse.config import Config
 from dowse.serve.backend import Access, Backend
-from dowse.serve.wire import result as wire
 from dowse.types import QueryRequest
-from http_server import Client, indexed, run, serving
+from http_server import Client, indexed, run, running_server
 
 RETRY = "def retry_payment(card):\n    for attempt in range(3):\n        charge(card)\n"
 FILES = {
@@ -25,7 +24,7 @@ QUESTION = "retry payment"
 
 @pytest.fixture(scope="module")
 def client(index: Path) -> Iterator[Client]:
-    with serving(index) as client:
+    with running_server(index) as client:
         yield client
 
 
@@ -42,12 +41,6 @@ def test_query_search_and_the_command_give_the_same_object(client: Client, index
     by_get = client.get("/v1/search", {"q": QUESTION, "top_k": 4, "language_filter": "python"})
     assert by_post.status == by_get.status == 200
     assert without_times(by_post.json) == without_times(by_get.json) == expected
-
-
-def test_an_answer_reads_back_as_a_result(client: Client) -> None:
-    result = wire.result_from_json(client.get("/v1/search", {"q": QUESTION}).body)
-    assert len(result.chunks) == 10
-    assert result.query == QUESTION
 
 
 def test_pages_are_one_ranking_without_repeats(client: Client) -> None:
@@ -74,7 +67,7 @@ def test_a_cursor_of_another_question_is_refused(client: Client) -> None:
     cursor = client.get("/v1/search", {"q": QUESTION, "top_k": 2, "cursor": ""}).json["next_cursor"]
     answer = client.get("/v1/search", {"q": "login", "top_k": 2, "cursor": cursor})
     assert answer.status == 400
-    assert "another query" in answer.json["detail"]
+    assert "a different query" in answer.json["detail"]
 
 
 def test_facets_count_the_candidates_of_the_question(client: Client, index: Path) -> None:
@@ -146,7 +139,7 @@ def test_sources_and_status_keep_this_machine_to_themselves(client: Client, inde
     assert [source["name"] for source in client.get("/v1/sources").json["sources"]] == ["shop"]
     for path in ("/v1/status", "/v1/sources", "/v1/search?q=retry", "/v1/files/shop/app/pay.py"):
         assert str(index.parent).encode() not in client.get(path).body
-    with serving(index, access=Access(absolute_paths=True)) as other:
+    with running_server(index, access=Access(absolute_paths=True)) as other:
         assert other.get("/v1/status").json["path"] == str(index)
         lies_at = index.parent / "shop" / "app" / "pay.py"
         assert other.get("/v1/files/shop/app/pay.py").json["absolute_path"] == str(lies_at)
@@ -227,7 +220,7 @@ def test_a_filter_of_clauses_means_the_same_as_in_python(client: Client, index: 
 def test_a_stale_file_is_marked(tmp_path: Path) -> None:
     place = indexed(tmp_path / "index", tmp_path / "shop", {"a.md": "# One\n\nretry payments\n"})
     (tmp_path / "shop" / "a.md").write_text("# Two\n\nsomething else entirely\n")
-    with serving(place) as client:
+    with running_server(place) as client:
         assert client.get("/v1/search", {"q": "retry"}).json["chunks"][0]["stale"] is True
         assert client.get("/v1/files/shop/a.md").json["stale"] is True
         assert client.get("/v1/files/shop/a.md").json["lines"][0]["text"] == "# One"

@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from dowse.serve.backend import Access
-from http_server import Client, serving
+from http_server import Client, running_server
 
 FILES = {"a.md": "# Retry\n\nretry payments\n", "b.py": "def charge(card):\n    return post(card)\n"}
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
@@ -25,7 +25,7 @@ EXAMPLES = 12  # of each operation
 
 @pytest.fixture(scope="module")
 def client(index: Path) -> Iterator[Client]:
-    with serving(index, access=Access(write=True)) as client:
+    with running_server(index, access=Access(write=True)) as client:
         yield client
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dowse.serve.http.workers import take_connections
-from http_server import WAIT_S, Client, commanded
+from http_server import WAIT_S, Client, server_process
 
 FILES = {"a.md": "# Retry\n\nretry payments\n"}
 
@@ -77,7 +77,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="te
 
 
 def test_connections_are_shared_out_evenly(index: Path) -> None:
-    with commanded(index, "--workers", "2") as (process, client), ExitStack() as stack:
+    with server_process(index, "--workers", "2") as (process, client), ExitStack() as stack:
         assert answers(client)
         pids = workers(process.pid)
         while len(holding(client, pids)) < len(pids):  # one may begin to serve a little later
@@ -89,7 +89,7 @@ def test_connections_are_shared_out_evenly(index: Path) -> None:
 
 
 def test_a_worker_that_dies_is_replaced_and_the_others_answer(index: Path) -> None:
-    with commanded(index, "--workers", "2") as (process, client):
+    with server_process(index, "--workers", "2") as (process, client):
         assert answers(client)
         first = workers(process.pid)
         os.kill(first[0], signal.SIGKILL)
@@ -101,7 +101,7 @@ def test_a_worker_that_dies_is_replaced_and_the_others_answer(index: Path) -> No
 
 
 def test_workers_end_when_who_started_them_is_killed(index: Path) -> None:
-    with commanded(index, "--workers", "2") as (process, client):
+    with server_process(index, "--workers", "2") as (process, client):
         assert answers(client)
         pids = workers(process.pid)
         process.kill()

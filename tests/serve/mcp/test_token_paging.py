@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
 from dowse.query.context import estimated_tokens
-from dowse.serve.mcp.text import quoted, shortened, told, told_line
-from dowse.serve.mcp.token_paging import FRAME_TOKENS, Page, Paging
+from dowse.serve.mcp.text import quoted, safe_line, safe_text, shortened
+from dowse.serve.mcp.token_paging import FRAME_TOKENS, TokenPage, TokenPaging
 
 WORDS = st.text(st.sampled_from('ab1 \n"{}[]§é'), max_size=120)
 
 
-def page(rows: list[str], **fields: object) -> Page[str]:
-    paging = Paging("call", **fields)  # type: ignore[arg-type]
+def page(rows: list[str], **fields: object) -> TokenPage[str]:
+    paging = TokenPaging("call", **fields)  # type: ignore[arg-type]
     return paging.page(rows, str, lambda row: row.upper(), lambda item: (item, f'"{item}"'))
 
 
@@ -33,7 +33,7 @@ def test_pages_join_to_the_whole_list_and_each_fits(rows: list[str], budget_toke
         assert len(found.items) == 1 or sum(sizes) <= budget_tokens - FRAME_TOKENS
         joined += found.items
         cursor = found.cursor
-        assert found.truncated == bool(cursor)
+        assert found.end == {"truncated": bool(cursor), "cursor": cursor}
         if not cursor:
             break
     assert joined == [row.upper() for row in rows]
@@ -49,14 +49,14 @@ def test_a_cursor_notices_that_what_stood_before_it_changed() -> None:
 
 @pytest.mark.parametrize("cursor", ["x", "3", "3-", "-1-00000000-00000000", "3-zzzzzzzz-00000000", "9" * 40])
 def test_what_is_no_cursor_is_refused(cursor: str) -> None:
-    with pytest.raises(BadRequestError, match="is no cursor"):
+    with pytest.raises(BadRequestError, match="invalid cursor"):
         page(["a"], cursor=cursor)
 
 
 def test_a_cursor_of_another_call_is_refused() -> None:
     cursor = page(["a", "b"], limit=1).cursor
-    with pytest.raises(BadRequestError, match="another call"):
-        Paging("other", cursor).page(["a", "b"], str, str, lambda item: (item,))
+    with pytest.raises(BadRequestError, match="a different call"):
+        TokenPaging("other", cursor).page(["a", "b"], str, str, lambda item: (item,))
 
 
 def test_a_cursor_behind_the_end_gives_an_empty_page() -> None:
@@ -82,7 +82,7 @@ def test_shortened_text_begins_as_the_text_does_and_fits(text: str, tokens: int)
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=300), st.one_of(st.none(), st.integers(1, 99_999)))
 def test_every_line_of_quoted_text_stands_behind_a_bar(text: str, first_line: int | None) -> None:
-    whole = "\n".join(quoted(told(text), first_line))
+    whole = "\n".join(quoted(safe_text(text), first_line))
     for offset, line in enumerate(whole.split("\n")):
         number, bar, _ = line.partition("|")
         assert bar
@@ -92,6 +92,6 @@ def test_every_line_of_quoted_text_stands_behind_a_bar(text: str, first_line: in
 
 @given(st.text(max_size=300))
 def test_a_title_is_one_line_that_is_not_too_long(text: str) -> None:
-    line = told_line(text)
+    line = safe_line(text)
     assert len(line.splitlines()) <= 1
     assert len(line) <= 160

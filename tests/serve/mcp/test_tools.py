@@ -364,7 +364,7 @@ def test_names_that_come_near_are_told_as_such(company: Path) -> None:
     result = call(company, "find_symbol", name="Charge")
     names = {each["name"] for each in result.structured_content["symbols"]}
     assert {"payment-service.ChargeCard", "payment-service.RetryCharge"} <= names
-    assert "nothing is called 'Charge'" in text_of(result)
+    assert "no exact match for 'Charge'" in text_of(result)
 
 
 def test_a_symbol_that_is_nowhere_is_told_with_what_to_call_instead(company: Path) -> None:
@@ -381,7 +381,7 @@ def test_neighbours_are_told_with_direction_and_reason(company: Path) -> None:
     only = call(company, "related", target="RetryCharge", relation="calls").structured_content
     assert [each["relation"] for each in only["neighbours"]] == ["calls"]
     alone = call(company, "related", target="RetryCharge", relation="imports")
-    assert "no imports leads" in text_of(alone)
+    assert "no imports from or to" in text_of(alone)
 
 
 def test_the_service_map_has_every_service_and_who_calls_whom(company: Path) -> None:
@@ -462,10 +462,10 @@ def test_a_cursor_serves_the_call_it_came_from_only(folder: Path) -> None:
     cursor = call(folder, "search", query="retry", limit=1).structured_content["cursor"]
     other = call(folder, "search", query="booking", limit=1, cursor=cursor)
     assert other.is_error
-    assert "another call" in text_of(other)
+    assert "a different call" in text_of(other)
     broken = call(folder, "search", query="retry", cursor="page two")
     assert broken.is_error
-    assert "is no cursor" in text_of(broken)
+    assert "invalid cursor" in text_of(broken)
 
 
 def test_a_page_behind_a_change_says_that_the_index_changed(tmp_path: Path) -> None:
@@ -478,7 +478,7 @@ def test_a_page_behind_a_change_says_that_the_index_changed(tmp_path: Path) -> N
     (tmp_path / "shop" / "newer.md").write_text("# Pump\n\nA pump that leaks.\n")
     (tmp_path / "shop" / "newest.md").write_text("# Pump\n\nAnother pump.\n")
     index(place, tmp_path / "shop")
-    assert "the index changed" in text_of(call(place, "search", query="pump leaks", limit=2, cursor=cursor))
+    assert "the index has changed" in text_of(call(place, "search", query="pump leaks", limit=2, cursor=cursor))
 
 
 @pytest.mark.parametrize("budget_tokens", [400, 2000])
@@ -502,7 +502,7 @@ def test_text_that_is_all_signs_keeps_to_the_budget(tmp_path: Path, budget_token
 @pytest.mark.parametrize(
     ("name", "arguments", "says"),
     [
-        ("search", {}, "query: is missing; it is: A question"),
+        ("search", {}, "query: is missing; expected: Question"),
         ("search", {"query": ""}, "query: expected str of length >= 1"),
         ("search", {"query": "x", "limt": 3}, "did you mean 'limit'?"),
         ("search", {"query": "x", "limit": MOST_HITS + 1}, f"limit: expected int <= {MOST_HITS}"),
@@ -511,19 +511,19 @@ def test_text_that_is_all_signs_keeps_to_the_budget(tmp_path: Path, budget_token
         ("search", {"query": "x", "corpus": "POEMS"}, "choose from CODE, DOC, CONVO"),
         ("search", {"query": "x", "path": ""}, ""),
         ("read", {"target": "no/such.py"}, "index_status lists the sources"),
-        ("read", {"target": "../../etc/passwd"}, "no .. in it"),
-        ("read", {"target": "/etc/passwd"}, "no / or ~ before it"),
-        ("read", {"target": f"{BUDGET_FILE}:9-3"}, "no range"),
+        ("read", {"target": "../../etc/passwd"}, "without .."),
+        ("read", {"target": "/etc/passwd"}, "without leading / or ~"),
+        ("read", {"target": f"{BUDGET_FILE}:9-3"}, "invalid range"),
         ("read", {"target": f"{BUDGET_FILE}:90000"}, "lines, not 90000"),
         ("read", {"target": "0" * 16}, "search again"),
-        ("find_references", {"symbol": "..."}, "is no name to look for"),
-        ("outline", {"path": "no/such"}, "search finds paths"),
-        ("outline", {"path": "../.."}, "no .. in it"),
+        ("find_references", {"symbol": "..."}, "cannot search for"),
+        ("outline", {"path": "no/such"}, "search for paths"),
+        ("outline", {"path": "../.."}, "without .."),
         ("outline", {"path": "docs", "depth": 9}, "depth: expected int <= 6"),
         ("related", {"target": "NoSuchThing"}, "`find_symbol NoSuchThing`"),
-        ("related", {"target": "/etc/passwd"}, "no / or ~ before it"),
+        ("related", {"target": "/etc/passwd"}, "without leading / or ~"),
         ("services", {"name": "nobody"}, "no service 'nobody'"),
-        ("sarch", {"query": "x"}, "there are search, read"),
+        ("sarch", {"query": "x"}, "tools: search, read"),
     ],
 )
 def test_an_error_says_what_was_wrong_and_what_to_do(
@@ -659,8 +659,8 @@ def test_the_prompt_asks_for_citations_of_numbered_quoted_passages(folder: Path)
 @pytest.mark.parametrize(
     ("name", "given", "says"),
     [
-        ("answer_with_citations", {}, "needs a question"),
-        ("answer_with_citations", {"question": "x", "budget_tokens": "lots"}, "give a number"),
+        ("answer_with_citations", {}, "missing argument"),
+        ("answer_with_citations", {"question": "x", "budget_tokens": "lots"}, "pass a number"),
         ("answer_with_citations", {"question": "x", "budget_tokens": "3"}, "at least 50"),
         ("write_a_poem", {"question": "x"}, "no prompt"),
     ],
@@ -835,7 +835,7 @@ def test_a_server_that_waits_has_loaded_neither_arrays_nor_models() -> None:
     """An agent starts it with every session: what `initialize` does not need is loaded by the first call that does."""
     heavy = ("numpy", "onnxruntime", "tokenizers", "dowse.engine", "dowse.query.pipeline")
     script = (
-        f"import sys, dowse.serve.mcp.server, dowse.cli.manage.mcp; print([m for m in {heavy!r} if m in sys.modules])"
+        f"import sys, dowse.serve.mcp.server, dowse.cli.manage.serve; print([m for m in {heavy!r} if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -848,7 +848,7 @@ def test_without_the_sdk_the_command_says_what_to_install(tmp_path: Path) -> Non
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == Exit.USAGE
-    assert "pip install 'dowse[mcp]'" in done.stderr
+    assert "pip install 'dowse-search[mcp]'" in done.stderr
     assert done.stdout == ""
 
 
@@ -884,3 +884,11 @@ def test_an_interrupt_ends_the_server_at_once(folder: Path) -> None:
         process.stdout.readline()
         process.send_signal(SIGINT)
         assert process.wait(10) == -SIGINT
+
+
+@pytest.mark.parametrize(
+    ("name", "argument"), [("read", "target"), ("related", "target"), ("outline", "path"), ("find_symbol", "name")]
+)
+def test_an_error_stays_short_whatever_the_argument(folder: Path, name: str, argument: str) -> None:
+    refused = call(folder, name, **{argument: "a/b" * 300_000})
+    assert len(text_of(refused)) < 4_000

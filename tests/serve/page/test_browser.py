@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 
 import dowse
-from browser import ACCESSIBLE, Watched, chromium, eventually, watched
-from dowse.evaluate.feedback import kept
+from browser import ACCESSIBLE, WatchedPage, chromium, eventually, watched
+from dowse.evaluate.judgments import kept
 from dowse.serve.backend import Access
-from http_server import Client, indexed, serving
+from http_server import Client, indexed, running_server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -48,34 +48,34 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def client(index: Path) -> Iterator[Client]:
-    with serving(index, access=Access(write=True)) as client:
+    with running_server(index, access=Access(write=True)) as client:
         yield client
 
 
 @pytest.fixture
-def window(browser: Browser, client: Client) -> Iterator[Watched]:
+def window(browser: Browser, client: Client) -> Iterator[WatchedPage]:
     with watched(browser, client.port) as window:
         yield window
         assert window.wrong == []
 
 
 @pytest.fixture
-def plain(browser: Browser, client: Client) -> Iterator[Watched]:
+def plain(browser: Browser, client: Client) -> Iterator[WatchedPage]:
     """A window that runs no script."""
     with watched(browser, client.port, java_script_enabled=False) as window:
         yield window
 
 
-def parameters(window: Watched) -> dict[str, list[str]]:
+def parameters(window: WatchedPage) -> dict[str, list[str]]:
     return parse_qs(urlsplit(window.page.url).query)
 
 
 # --- asking -----------------------------------------------------------------------------------------
 
 
-def test_typing_searches_and_the_address_holds_the_question(window: Watched) -> None:
+def test_typing_searches_and_the_address_holds_the_question(window: WatchedPage) -> None:
     page = window.go("/")
-    page.get_by_label("Question or name").press_sequentially("retry payment", delay=20)
+    page.get_by_label("Query", exact=True).press_sequentially("retry payment", delay=20)
     page.wait_for_url(f"**{ASKED}")
     window.settled()
     typed = window.hits()
@@ -84,12 +84,12 @@ def test_typing_searches_and_the_address_holds_the_question(window: Watched) -> 
     assert window.hits() == typed
 
 
-def test_first_hits_come_before_the_order_that_settles(window: Watched, client: Client) -> None:
+def test_first_hits_come_before_the_order_that_settles(window: WatchedPage, client: Client) -> None:
     told = client.get("/v1/query/stream", {"q": "retry payment", "rerank": "heuristic"}).events
     orders = [[each["id"] for each in event["result"]["chunks"]] for _, event in told]
     assert orders[0] != orders[-1], "the reranker must change something, or this shows nothing"
     page = window.go("/?rerank=heuristic")
-    page.get_by_label("Question or name").fill("retry payment")
+    page.get_by_label("Query", exact=True).fill("retry payment")
     window.settled()
     states = page.evaluate("window.seen.states")
     assert states[0]["settling"]
@@ -99,7 +99,7 @@ def test_first_hits_come_before_the_order_that_settles(window: Watched, client: 
     assert set(window.hits()) == set(orders[-1])
 
 
-def test_a_facet_narrows_and_its_chip_takes_it_back(window: Watched) -> None:
+def test_a_facet_narrows_and_its_chip_takes_it_back(window: WatchedPage) -> None:
     page = window.go(ASKED)
     before = window.hits()
     page.locator("#facets").get_by_role("link", name="go", exact=False).first.click()
@@ -107,7 +107,7 @@ def test_a_facet_narrows_and_its_chip_takes_it_back(window: Watched) -> None:
     window.settled()
     assert parameters(window)["language_filter"] == ["go"]
     assert [each.inner_text() for each in page.locator(".group .path").all()] == ["shop/app/login.go"]
-    page.get_by_role("link", name="Take away Language: go").click()
+    page.get_by_role("link", name="Remove filter Language: go").click()
     page.wait_for_selector(".chips", state="detached")
     assert "language_filter" not in parameters(window)
     assert window.hits() == before
@@ -116,7 +116,7 @@ def test_a_facet_narrows_and_its_chip_takes_it_back(window: Watched) -> None:
     assert parameters(window)["language_filter"] == ["go"]
 
 
-def test_a_switch_changes_the_order_and_the_address(window: Watched) -> None:
+def test_a_switch_changes_the_order_and_the_address(window: WatchedPage) -> None:
     page = window.go(ASKED)
     page.get_by_text("Settings").click()
     page.get_by_label("Fusion").select_option("rrf")
@@ -125,20 +125,20 @@ def test_a_switch_changes_the_order_and_the_address(window: Watched) -> None:
     eventually(page, "document.querySelector('#summary').innerText.includes('rrf')")
 
 
-def test_hits_of_one_document_stand_together(window: Watched) -> None:
+def test_hits_of_one_document_stand_together(window: WatchedPage) -> None:
     page = window.go("/?q=step+payment&top_k=20")
     paths = [each.inner_text() for each in page.locator(".group .path").all()]
     assert len(paths) == len(set(paths)) < len(window.hits()) == 20
 
 
-def test_the_why_panel_draws_every_leg_and_stage_and_stays_open_in_the_address(window: Watched) -> None:
+def test_the_why_panel_draws_every_leg_and_stage_and_stays_open_in_the_address(window: WatchedPage) -> None:
     page = window.go(f"{ASKED}&rerank=heuristic")
     hit = window.hits()[0]
     page.locator(f"#hit-{hit} .why summary").click()
     page.wait_for_url(f"**why={hit}*")
     page.reload()
     panel = page.locator(f"#hit-{hit} .why")
-    assert panel.locator("svg.way").is_visible()
+    assert panel.locator("svg.trace").is_visible()
     assert [panel.locator(f".dot.{leg}").count() for leg in ("dense", "bm25_code", "bm25_nlp")] == [1, 1, 1]
     stages = panel.locator("tbody th").all_inner_texts()
     assert stages[:4] == ["dense", "bm25_code", "bm25_nlp", "fuse"]
@@ -146,12 +146,12 @@ def test_the_why_panel_draws_every_leg_and_stage_and_stays_open_in_the_address(w
     assert panel.locator(".bar .fill.dense").bounding_box()["width"] > 0  # type: ignore[index]
 
 
-def test_why_not_says_what_lost_a_place_and_leads_to_what_brings_it(window: Watched) -> None:
+def test_why_not_says_what_lost_a_place_and_leads_to_what_brings_it(window: WatchedPage) -> None:
     page = window.go(f"{ASKED}&top_k=1&fusion=rrf")
-    page.get_by_label("A file, line or chunk that you expected").fill("shop/app/login.go")
-    page.get_by_role("button", name="Ask", exact=True).click()
+    page.get_by_label("Expected file, line or chunk").fill("shop/app/login.go")
+    page.get_by_role("button", name="Explain", exact=True).click()
     card = page.locator("#why-not")
-    assert "Lost at" in card.inner_text()
+    assert "Dropped at" in card.inner_text()
     card.locator("a").nth(1).click()
     window.settled()
     assert "shop/app/login.go" in page.locator(".group .path").all_inner_texts()
@@ -160,7 +160,7 @@ def test_why_not_says_what_lost_a_place_and_leads_to_what_brings_it(window: Watc
 def test_copies_reach_the_clipboard(browser: Browser, client: Client) -> None:
     with watched(browser, client.port, permissions=["clipboard-read", "clipboard-write"]) as window:
         page = window.go(ASKED)
-        page.get_by_role("button", name="Copy place").first.click()
+        page.get_by_role("button", name="Copy location").first.click()
         page.wait_for_selector("button:has-text('Copied')")
         place = page.evaluate("navigator.clipboard.readText()")
         assert place.startswith("shop/")
@@ -170,7 +170,7 @@ def test_copies_reach_the_clipboard(browser: Browser, client: Client) -> None:
         assert page.evaluate("navigator.clipboard.readText()") == "dowse search 'retry payment'"
 
 
-def test_keys_reach_the_box_the_hits_the_list_of_keys_and_a_document(window: Watched) -> None:
+def test_keys_reach_the_box_the_hits_the_list_of_keys_and_a_document(window: WatchedPage) -> None:
     page = window.go(ASKED)
     page.keyboard.press("/")
     assert page.evaluate("document.activeElement.id") == "q"
@@ -189,10 +189,10 @@ def test_keys_reach_the_box_the_hits_the_list_of_keys_and_a_document(window: Wat
     page.wait_for_url("**/documents/shop/**")
 
 
-def test_a_thumb_is_kept(window: Watched, index: Path) -> None:
+def test_a_thumb_is_kept(window: WatchedPage, index: Path) -> None:
     page = window.go("/?q=customer+7")
     hit = window.hits()[0]
-    page.get_by_role("button", name="Hit 1 is right").click()
+    page.get_by_role("button", name="Result 1 is relevant").click()
     page.wait_for_selector("button[aria-pressed=true]")
     assert ("customer 7", hit, 1.0) in [(each.query, each.target, each.grade) for each in kept(index)]
 
@@ -200,13 +200,13 @@ def test_a_thumb_is_kept(window: Watched, index: Path) -> None:
 # --- without script ---------------------------------------------------------------------------------
 
 
-def test_without_script_one_can_search_narrow_ask_why_and_why_not(plain: Watched, index: Path) -> None:
+def test_without_script_one_can_search_narrow_ask_why_and_why_not(plain: WatchedPage, index: Path) -> None:
     page = plain.go("/")
-    page.get_by_label("Question or name").fill("retry payment")
+    page.get_by_label("Query", exact=True).fill("retry payment")
     page.get_by_role("button", name="Search").click()
     assert len(page.locator(".hit").all()) == 10
     page.locator(".why summary").first.click()
-    assert page.locator("svg.way").first.is_visible()
+    assert page.locator("svg.trace").first.is_visible()
     page.locator("#facets").get_by_role("link", name="markdown").click()
     assert parameters(plain)["language_filter"] == ["markdown"]
     page.get_by_text("Settings").click()
@@ -215,19 +215,19 @@ def test_without_script_one_can_search_narrow_ask_why_and_why_not(plain: Watched
     assert parameters(plain) == {"q": ["retry payment"], "language_filter": ["markdown"], "rerank": ["heuristic"]} | {
         name: values for name, values in parameters(plain).items() if values == [""]
     }
-    page.get_by_label("A file, line or chunk that you expected").fill("shop/app/pay.py")
-    page.get_by_role("button", name="Ask", exact=True).click()
-    assert "Lost at" in page.locator("#why-not").inner_text()
-    page.get_by_role("link", name="Further hits").click()
+    page.get_by_label("Expected file, line or chunk").fill("shop/app/pay.py")
+    page.get_by_role("button", name="Explain", exact=True).click()
+    assert "Dropped at" in page.locator("#why-not").inner_text()
+    page.get_by_role("link", name="Next page").click()
     assert page.locator(".rank").first.inner_text() == "11"
     judged = len(kept(index))
-    page.get_by_role("button", name="Hit 12 is wrong").click()
+    page.get_by_role("button", name="Result 12 is not relevant").click()
     assert len(kept(index)) == judged + 1
     assert parameters(plain)["q"] == ["retry payment"]
     assert page.locator("button.copy:visible, #theme-button:visible").count() == 0  # what only script can do
 
 
-def test_without_script_services_and_documents_are_links(plain: Watched) -> None:
+def test_without_script_services_and_documents_are_links(plain: WatchedPage) -> None:
     page = plain.go("/services")
     page.locator(".map a[data-name=api]").click()
     assert page.get_by_role("heading", level=1).inner_text() == "api"
@@ -239,7 +239,7 @@ def test_without_script_services_and_documents_are_links(plain: Watched) -> None
 # --- other pages ------------------------------------------------------------------------------------
 
 
-def test_the_map_lights_the_blast_radius_and_needs_of_a_service(window: Watched) -> None:
+def test_the_map_lights_the_blast_radius_and_needs_of_a_service(window: WatchedPage) -> None:
     page = window.go("/services")
     page.locator(".map a[data-name=api]").click()
     page.wait_for_url("**/services/api")
@@ -251,7 +251,7 @@ def test_the_map_lights_the_blast_radius_and_needs_of_a_service(window: Watched)
     page.wait_for_url("**/documents/shop/deploy/docker-compose.yml*")
 
 
-def test_a_document_has_lines_outline_and_neighbours(window: Watched) -> None:
+def test_a_document_has_lines_outline_and_neighbours(window: WatchedPage) -> None:
     page = window.go(DOCUMENT)
     assert page.locator(".document-text .line").count() == 4
     assert page.locator(".line.here .number").all_inner_texts() == ["1", "2", "3", "4"]
@@ -261,9 +261,9 @@ def test_a_document_has_lines_outline_and_neighbours(window: Watched) -> None:
     assert page.get_by_role("heading", level=1).inner_text() == "Rollback"
 
 
-def test_a_job_is_followed_to_its_end(window: Watched) -> None:
+def test_a_job_is_followed_to_its_end(window: WatchedPage) -> None:
     page = window.go("/jobs")
-    page.get_by_role("button", name="Bring the index up to date").click()
+    page.get_by_role("button", name="Update the index").click()
     page.wait_for_url("**/jobs/*")
     page.wait_for_selector(".state:text-is('done')")
     page.wait_for_selector(f"text={len(FILES)} unchanged")
@@ -315,7 +315,7 @@ def test_nothing_that_was_indexed_becomes_markup_or_script(browser: Browser, tmp
     assert len(documents) >= 3 * len(ATTACKS)
     assert set(ATTACKS) & set(services)
     with (
-        serving(index, access=Access(write=True, absolute_paths=True)) as client,
+        running_server(index, access=Access(write=True, absolute_paths=True)) as client,
         watched(browser, client.port) as window,
     ):
         visited = [f"/?q={quote(text)}&top_k=50" for text in ("zebra", *ATTACKS)]
@@ -325,21 +325,21 @@ def test_nothing_that_was_indexed_becomes_markup_or_script(browser: Browser, tmp
         for path in visited:
             _check_harmless(window, path)
         page = window.go("/")
-        page.get_by_label("Question or name").fill(f"zebra {ATTACKS[1]}")
+        page.get_by_label("Query", exact=True).fill(f"zebra {ATTACKS[1]}")
         window.settled()
         page.locator(".why summary").first.click()
         _check_now(window, "typed")
         assert "<img src=x" in page.locator("#results").inner_text()
 
 
-def _check_harmless(window: Watched, path: str) -> None:
+def _check_harmless(window: WatchedPage, path: str) -> None:
     answer = window.page.goto(window.base + path)
     assert answer is not None
     assert answer.status == 200, path
     _check_now(window, path)
 
 
-def _check_now(window: Watched, path: str) -> None:
+def _check_now(window: WatchedPage, path: str) -> None:
     page = window.page
     page.wait_for_timeout(20)
     assert page.evaluate("window.hacked") is None, path
@@ -355,7 +355,7 @@ def _check_now(window: Watched, path: str) -> None:
     assert set(actions) <= {urlsplit(window.base).netloc}, path
 
 
-def test_the_policy_would_stop_a_script_that_got_through(window: Watched) -> None:
+def test_the_policy_would_stop_a_script_that_got_through(window: WatchedPage) -> None:
     page = window.go("/status")
     page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.hacked=1\">')")
     eventually(page, "window.seen.violations.length > 0")
@@ -375,7 +375,7 @@ def test_pages_are_accessible(browser: Browser, client: Client, scheme: str) -> 
             assert page.evaluate(ACCESSIBLE) == [], path
 
 
-def test_the_checker_notices_faults(window: Watched) -> None:
+def test_the_checker_notices_faults(window: WatchedPage) -> None:
     page = window.go("/status")
     page.evaluate(
         "document.querySelector('main').insertAdjacentHTML('beforeend', "
@@ -411,19 +411,19 @@ def test_on_a_phone_nothing_runs_over_the_side_and_filters_are_one_tap_away(brow
             page.evaluate("document.querySelectorAll('main details').forEach(each => { each.open = true; })")
             assert page.evaluate("document.documentElement.scrollWidth") == 360, path
         page = window.go(ASKED)
-        page.get_by_role("link", name="Narrow down").tap()
+        page.get_by_role("link", name="Filters").tap()
         assert page.evaluate("document.querySelector('#facets').getBoundingClientRect().top") < 740
 
 
 def test_with_a_token_the_browser_asks_for_a_password_and_then_all_works(browser: Browser, index: Path) -> None:
     token = "a-token-of-enough-characters"
     with (
-        serving(index, token=token) as client,
+        running_server(index, token=token) as client,
         watched(browser, client.port, http_credentials={"username": "me", "password": token}) as window,
     ):
         assert client.get("/").status == 401
         page = window.go("/")
-        page.get_by_label("Question or name").fill("retry payment")
+        page.get_by_label("Query", exact=True).fill("retry payment")
         window.settled()
         assert len(window.hits()) == 10
         assert token not in page.content()
@@ -432,7 +432,7 @@ def test_with_a_token_the_browser_asks_for_a_password_and_then_all_works(browser
 
 def test_an_empty_index_says_what_to_type(browser: Browser, tmp_path: Path) -> None:
     dowse.open(tmp_path / "index", embedder=None).close()
-    with serving(tmp_path / "index") as client, watched(browser, client.port) as window:
+    with running_server(tmp_path / "index") as client, watched(browser, client.port) as window:
         for path in ("/", ASKED, "/services", "/status"):
             page = window.go(path)
             assert page.locator("pre", has_text="dowse index PATH").is_visible(), path
@@ -441,12 +441,12 @@ def test_an_empty_index_says_what_to_type(browser: Browser, tmp_path: Path) -> N
 
 def test_a_broken_index_says_so_and_what_to_do(browser: Browser, tmp_path: Path) -> None:
     index = indexed(tmp_path / "index", tmp_path / "shop", {"a.md": "# Retry\n\nretry payments\n"})
-    with serving(index) as client, watched(browser, client.port) as window:
+    with running_server(index) as client, watched(browser, client.port) as window:
         page = window.go(ASKED)
         assert len(window.hits()) == 1
         for file in index.glob("dowse.db*"):
             file.write_bytes(b"this is no database" * 1000)
-        page.get_by_label("Question or name").fill("retry cards")
+        page.get_by_label("Query", exact=True).fill("retry cards")
         page.wait_for_selector(".problem")
         typed = page.locator(".problem").inner_text()
         window.go("/?q=retry+refunds")

@@ -17,25 +17,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dowse.cli.options import add
+from dowse.cli.query_options import query_options, request_fields
 from dowse.config import Config
 from dowse.errors import BadRequestError
 from dowse.serve.backend import Access, Backend
 from dowse.serve.http.options import EDITOR, ServerOptions, checked
-from dowse.serve.mcp.arguments import Search
-from dowse.serve.page.address import changed, path_part, wanted_in_url
-from dowse.serve.page.copy import Origin, copies
+from dowse.serve.mcp.arguments import SearchArguments
+from dowse.serve.page.address import changed, parse_page_url, path_part
+from dowse.serve.page.copy import ServerAddress, copies
 from dowse.serve.page.facets import facets
-from dowse.serve.page.hits import Editor
-from dowse.serve.page.lines import LONGEST_LINE_CHARS, SNIPPET_LINES, Reader
+from dowse.serve.page.hits import LONGEST_LINE_CHARS, SNIPPET_LINES, EditorLinks, Highlighter
 from dowse.serve.page.render import FOLDER, POLICY, STATIC, Templates, breakable
-from dowse.serve.page.routes import own_place
+from dowse.serve.page.routes import local_url
 from dowse.serve.page.service_map import HEIGHT, WIDTH, service_map
-from dowse.serve.page.why import GRID, way
+from dowse.serve.page.why import GRID, score_trace
 from dowse.serve.plain_text import clean
-from dowse.serve.wire import flags as cli_search_flags
-from dowse.serve.wire.request import asked_in_url
+from dowse.serve.wire.flags import FIELDS
+from dowse.serve.wire.request import parse_url
 from dowse.types import LEGS, QueryRequest
-from http_server import Client, indexed, serving
+from http_server import Client, indexed, running_server
 
 FILES = {
     "app/pay.py": "import time\n\n\ndef retry_payment(card):\n    for attempt in range(3):\n        charge(card)\n",
@@ -50,7 +51,7 @@ PAGES = ("/", f"/?q={QUESTION.replace(' ', '+')}", "/documents/shop/app/pay.py",
 
 @pytest.fixture(scope="module")
 def client(index: Path) -> Iterator[Client]:
-    with serving(index) as client:
+    with running_server(index) as client:
         yield client
 
 
@@ -164,8 +165,8 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 
 @given(TEXT, TEXT)
 def test_pieces_of_a_line_are_the_line(text: str, query: str) -> None:
-    line = Reader.of(query).line(text, 1)
-    assert "".join(piece.text for piece in line.pieces) == clean(text).replace("\n", " ")
+    line = Highlighter.of(query).line(text, 1)
+    assert "".join(piece.text for piece in line.spans) == clean(text).replace("\n", " ")
 
 
 @given(
@@ -178,24 +179,24 @@ def test_whatever_is_indexed_comes_out_as_text_and_never_as_an_element(text: str
 
 
 def test_words_of_the_question_are_marked_by_the_tokenizers_of_the_index() -> None:
-    line = Reader.of("retry payments").line("retries of a payment, and nothing else", 7)
-    assert [piece.text for piece in line.pieces if piece.marked] == ["retries", "payment"]
+    line = Highlighter.of("retry payments").line("retries of a payment, and nothing else", 7)
+    assert [piece.text for piece in line.spans if piece.marked] == ["retries", "payment"]
 
 
 def test_a_snippet_begins_a_line_before_its_first_match() -> None:
     text = "\n".join(["x"] * 20 + ["retry here"] + ["x"] * 20)
-    passage = Reader.of("retry").passage(text, 101)
-    assert [line.number for line in passage.telling] == [101 + 19 + n for n in range(SNIPPET_LINES)]
+    passage = Highlighter.of("retry").snippet(text, 101)
+    assert [line.number for line in passage.best] == [101 + 19 + n for n in range(SNIPPET_LINES)]
     assert len(passage.lines) == 41
     assert passage.is_cut
 
 
 def test_a_line_of_a_megabyte_is_cut() -> None:
-    (piece,) = Reader.of("").line("a" * 1_000_000, 1).pieces
+    (piece,) = Highlighter.of("").line("a" * 1_000_000, 1).spans
     assert len(piece.text) == LONGEST_LINE_CHARS + 1
 
 
-# --- the way ----------------------------------------------------------------------------------------
+# --- score trace ------------------------------------------------------------------------------------
 
 
 def score(stage: str, value: float, rank: int) -> dict[str, Any]:
@@ -203,13 +204,13 @@ def score(stage: str, value: float, rank: int) -> dict[str, Any]:
 
 
 def test_bars_are_shares_of_one_and_for_bm25_of_the_best_hit() -> None:
-    found = way([score("dense", 0.25, 3), score("bm25_nlp", 3.0, 1), score("fuse", 0.5, 2)], {"bm25_nlp": 4.0})
-    assert [step.bar for step in found.steps] == [100 * 0.25, 100 * 3 / 4, 100 * 0.5]
+    found = score_trace([score("dense", 0.25, 3), score("bm25_nlp", 3.0, 1), score("fuse", 0.5, 2)], {"bm25_nlp": 4.0})
+    assert [step.bar for step in found.rows] == [100 * 0.25, 100 * 3 / 4, 100 * 0.5]
 
 
 def test_legs_run_together_in_fusion_and_better_ranks_stand_higher() -> None:
     scores = [*(score(leg, 1.0, rank) for leg, rank in zip(LEGS, (5, 1, 0), strict=True)), score("fuse", 0.9, 2)]
-    picture = way([*scores, score("heuristic", 1.0, 1)], {}).drawing
+    picture = score_trace([*scores, score("heuristic", 1.0, 1)], {}).chart
     assert picture is not None
     dense, code, prose, fuse, last = picture.dots
     assert code.y < dense.y < prose.y  # what a leg did not rank stands lowest
@@ -225,13 +226,13 @@ def test_legs_run_together_in_fusion_and_better_ranks_stand_higher() -> None:
 
 
 def test_blank_fields_of_a_form_ask_for_nothing() -> None:
-    wanted = wanted_in_url([("q", "retry"), ("alpha", ""), ("profile", " "), ("since", "")], Config())
+    wanted = parse_page_url([("q", "retry"), ("alpha", ""), ("profile", " "), ("since", "")], Config())
     assert wanted.pairs == (("q", "retry"),)
     assert wanted.request == QueryRequest("retry", explain=True)
 
 
 def test_days_count_wholly_as_on_the_command_line() -> None:
-    wanted = wanted_in_url([("q", "x"), ("since", "2026-02-01"), ("until", "2026-02-28")], Config())
+    wanted = parse_page_url([("q", "x"), ("since", "2026-02-01"), ("until", "2026-02-28")], Config())
     after, before = wanted.request.created_after, wanted.request.created_before
     assert after is not None
     assert before is not None
@@ -254,7 +255,7 @@ def test_a_name_that_is_no_text_fits_into_an_address() -> None:
 
 
 def test_a_chosen_value_leaves_the_others_to_choose_from(backend: Backend) -> None:
-    wanted = wanted_in_url([("q", QUESTION), ("language_filter", "go")], backend.engine.config)
+    wanted = parse_page_url([("q", QUESTION), ("language_filter", "go")], backend.engine.config)
     counts = backend.query(wanted.request, facets=True)["facets"]
     assert set(counts["language"]) == {"go"}
     (languages,) = [each for each in facets(backend, wanted, counts) if each.title == "Language"]
@@ -266,8 +267,8 @@ def test_a_chosen_value_leaves_the_others_to_choose_from(backend: Backend) -> No
 
 
 def test_a_family_of_kinds_counts_all_its_kinds(backend: Backend) -> None:
-    wanted = wanted_in_url([("q", QUESTION), ("corpus_filter", "CODE")], backend.engine.config)
-    whole = backend.query(wanted_in_url([("q", QUESTION)], backend.engine.config).request, facets=True)["facets"]
+    wanted = parse_page_url([("q", QUESTION), ("corpus_filter", "CODE")], backend.engine.config)
+    whole = backend.query(parse_page_url([("q", QUESTION)], backend.engine.config).request, facets=True)["facets"]
     counts = backend.query(wanted.request, facets=True)["facets"]
     (kinds,) = [each for each in facets(backend, wanted, counts) if each.title == "Kind"]
     assert (kinds.values[0].label, kinds.values[0].chosen) == ("all code", True)
@@ -275,7 +276,7 @@ def test_a_family_of_kinds_counts_all_its_kinds(backend: Backend) -> None:
 
 
 def test_a_month_holds_its_first_and_its_last_day(backend: Backend) -> None:
-    wanted = wanted_in_url([("q", QUESTION)], backend.engine.config)
+    wanted = parse_page_url([("q", QUESTION)], backend.engine.config)
     found = facets(backend, wanted, backend.query(wanted.request, facets=True)["facets"])
     months = {value.label: value for each in found if each.title == "Time" for value in each.values}
     assert list(months) == ["2026-02", "2025-11"]
@@ -283,14 +284,14 @@ def test_a_month_holds_its_first_and_its_last_day(backend: Backend) -> None:
         pairs = parse_qsl(urlsplit(value.href).query)
         year, number = map(int, month.split("-"))
         assert dict(pairs)["until"] == f"{month}-{monthrange(year, number)[1]}"
-        narrowed = backend.query(wanted_in_url(pairs, backend.engine.config).request)
+        narrowed = backend.query(parse_page_url(pairs, backend.engine.config).request)
         assert {row["timestamp"][:7] for row in narrowed["chunks"]} == {month}
 
 
 @pytest.mark.parametrize("back", ["//evil.example", "https://evil.example", "/\\evil.example", "evil", "/a\nb", ""])
 def test_a_form_leads_back_to_this_server_alone(back: str) -> None:
-    assert own_place(back) == "/"
-    assert own_place("/?q=x#hit-1") == "/?q=x#hit-1"
+    assert local_url(back) == "/"
+    assert local_url("/?q=x#hit-1") == "/?q=x#hit-1"
 
 
 # --- copies -----------------------------------------------------------------------------------------
@@ -316,27 +317,31 @@ REQUESTS = st.builds(
 )
 
 
+OLD_FLAGS = {flag for field in FIELDS.values() for flag in field.old.split("/") if flag}
+
+
 def copied(request: QueryRequest) -> dict[str, str]:
-    return {each.name: each.text for each in copies(request, Origin("http://127.0.0.1:8765"))}
+    return {each.name: each.text for each in copies(request, ServerAddress("http://127.0.0.1:8765"))}
 
 
 @given(REQUESTS)
 def test_the_copied_command_asks_the_same(request: QueryRequest) -> None:
     @click.command()
     @click.argument("text")
-    @cli_search_flags.add(cli_search_flags.REQUEST)
+    @add(query_options())
     def search(text: str, **flags: Any) -> QueryRequest:
-        return QueryRequest(text, **(flags | {"profile": flags["profile"] or "default"}))
+        return QueryRequest(text, **request_fields(flags))
 
     program, command, *words = shlex.split(copied(request)["CLI"])
     assert (program, command) == ("dowse", "search")
+    assert not any(word.split("=")[0] in OLD_FLAGS for word in words[:-1])
     assert search.main(words, standalone_mode=False) == request
 
 
 @given(REQUESTS)
 def test_the_copied_address_asks_the_same(request: QueryRequest) -> None:
     *_, url = shlex.split(copied(request)["curl"])
-    asked, _ = asked_in_url(parse_qsl(urlsplit(url).query, keep_blank_values=True), Config())
+    asked, _ = parse_url(parse_qsl(urlsplit(url).query, keep_blank_values=True), Config())
     assert asked.request == request
 
 
@@ -363,11 +368,11 @@ def test_the_copied_tool_call_is_one_that_our_tool_takes(request: QueryRequest) 
     row = json.loads(copied(request)["MCP"])
     assert row["name"] == "search"
     limited = row["arguments"] | {"limit": min(row["arguments"].get("limit", 1), 30)}
-    assert msgspec.convert(limited, Search).query == request.text
+    assert msgspec.convert(limited, SearchArguments).query == request.text
 
 
 def test_a_copied_address_does_not_hold_the_token_but_says_where_it_goes() -> None:
-    curl = copies(QueryRequest("x"), Origin("http://h", needs_token=True))[0].text
+    curl = copies(QueryRequest("x"), ServerAddress("http://h", needs_token=True))[0].text
     assert '-H "Authorization: Bearer $DOWSE_TOKEN"' in curl
 
 
@@ -411,7 +416,7 @@ def test_the_blast_radius_is_lit_and_nothing_else() -> None:
 
 def test_a_broken_index_is_told_on_the_page_and_by_the_api_without_its_place(tmp_path: Path) -> None:
     index = indexed(tmp_path / "index", tmp_path / "shop", {"a.md": "# Retry\n\nretry payments\n"})
-    with serving(index) as client:
+    with running_server(index) as client:
         for file in index.glob("dowse.db*"):
             file.write_bytes(b"this is no database" * 1000)
         page, api = client.get("/", {"q": "retry"}), client.get("/v1/search", {"q": "retry"})
@@ -425,13 +430,13 @@ def test_a_broken_index_is_told_on_the_page_and_by_the_api_without_its_place(tmp
 
 def test_an_editor_is_linked_only_where_places_may_be_told(client: Client, index: Path) -> None:
     assert "vscode:" not in client.get("/", {"q": QUESTION}).body.decode()
-    with serving(index, access=Access(absolute_paths=True)) as telling:
+    with running_server(index, access=Access(absolute_paths=True)) as telling:
         shown = telling.get("/", {"q": QUESTION, "language_filter": "python"}).body.decode()
     assert f'href="vscode://file{index.parent}/shop/app/pay.py:' in shown
 
 
 def test_a_path_is_quoted_in_an_editors_link() -> None:
-    assert Editor(EDITOR, {"s": "/a b"}).link("s", 'c"<d>.py', 7) == "vscode://file/a%20b/c%22%3Cd%3E.py:7"
+    assert EditorLinks(EDITOR, {"s": "/a b"}).link("s", 'c"<d>.py', 7) == "vscode://file/a%20b/c%22%3Cd%3E.py:7"
 
 
 @pytest.mark.parametrize(
@@ -455,9 +460,9 @@ def test_a_read_only_server_keeps_no_judgment_and_starts_no_job(client: Client) 
 
 
 def test_a_thumb_is_kept_and_leads_back_but_not_from_another_site(index: Path) -> None:
-    from dowse.evaluate.feedback import kept
+    from dowse.evaluate.judgments import kept
 
-    with serving(index, access=Access(write=True)) as writing:
+    with running_server(index, access=Access(write=True)) as writing:
         hit = writing.get("/v1/search", {"q": QUESTION}).json["chunks"][0]["id"]
         body = f"query=retry+payment&target={hit}&thumb=down&back=/%3Fq%3Dretry"
         foreign = form(writing, "/feedback", body, Origin="https://evil.example")

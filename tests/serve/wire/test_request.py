@@ -13,7 +13,7 @@ from dowse.config import Config
 from dowse.errors import BadRequestError
 from dowse.filters import Glob, Gt, In
 from dowse.serve.http.openapi import request_parameters, request_schema
-from dowse.serve.wire.request import asked_in_json, asked_in_url
+from dowse.serve.wire.request import parse_json, parse_url
 from dowse.types import QueryRequest
 
 TEXTS = st.lists(st.text(max_size=8), max_size=3)
@@ -49,8 +49,8 @@ def as_parameters(row: dict[str, Any]) -> list[tuple[str, str]]:
 
 @given(st.fixed_dictionaries({"text": VALUES["text"]}, optional={k: v for k, v in VALUES.items() if k != "text"}))
 def test_a_body_and_a_url_mean_the_same(row: dict[str, Any]) -> None:
-    in_body, _ = asked_in_json(json.dumps(row).encode(), Config())
-    in_url, _ = asked_in_url(as_parameters(row), Config())
+    in_body, _ = parse_json(json.dumps(row).encode(), Config())
+    in_url, _ = parse_url(as_parameters(row), Config())
     assert in_body == in_url
     assert in_body.request.text == row["text"]
 
@@ -62,14 +62,14 @@ def test_every_field_of_a_request_can_be_asked_for() -> None:
 
 
 def test_what_is_not_given_is_what_the_settings_say() -> None:
-    asked, _ = asked_in_json(b'{"text": "x"}', Config(top_k=3, profile="graph"))
+    asked, _ = parse_json(b'{"text": "x"}', Config(top_k=3, profile="graph"))
     assert asked.request == QueryRequest("x", top_k=3, profile="graph")
     assert (asked.cursor, asked.facets) == (None, False)
 
 
 def test_short_names_mean_the_long_ones() -> None:
     for row in ({"q": "x", "limit": 2}, {"query": "x", "top_k": 2}, {"text": "x", "limit": 2}):
-        assert asked_in_json(json.dumps(row).encode(), Config())[0].request == QueryRequest("x", top_k=2)
+        assert parse_json(json.dumps(row).encode(), Config())[0].request == QueryRequest("x", top_k=2)
 
 
 def test_clauses_become_a_filter() -> None:
@@ -78,7 +78,7 @@ def test_clauses_become_a_filter() -> None:
         {"op": "gt", "field": "timestamp", "value": 3},
         {"op": "in", "field": "language", "values": ["go", "rust"]},
     ]
-    asked, _ = asked_in_json(json.dumps({"text": "x", "where": where}).encode(), Config())
+    asked, _ = parse_json(json.dumps({"text": "x", "where": where}).encode(), Config())
     assert asked.request.where == (Glob("file_path", ("*.py",)), Gt("timestamp", 3), In("language", ("go", "rust")))
 
 
@@ -94,15 +94,29 @@ def test_clauses_become_a_filter() -> None:
         ({"text": "x", "weights": {"sparse": 1}}, "weights:"),
         ({"text": "x", "where": {"op": "eq"}}, "where:"),
         ({"text": "x", "where": [{"op": "eq", "field": "a", "value": "b", "boost": 2}]}, "boost"),
-        ({"top_k": 1}, "there is no question"),
+        ({"top_k": 1}, "missing query"),
     ],
 )
 def test_what_does_not_fit_is_told_by_its_name(row: dict[str, Any], told: str) -> None:
     with pytest.raises(BadRequestError, match=told):
-        asked_in_json(json.dumps(row).encode(), Config())
+        parse_json(json.dumps(row).encode(), Config())
 
 
 @pytest.mark.parametrize("pair", [("where", "[]"), ("top_k", "many"), ("meta_filter", "team"), ("mmr", "perhaps")])
 def test_what_a_url_cannot_say_is_told(pair: tuple[str, str]) -> None:
     with pytest.raises(BadRequestError, match=pair[0]):
-        asked_in_url([("q", "x"), pair], Config())
+        parse_url([("q", "x"), pair], Config())
+
+
+@pytest.mark.parametrize("field", ["created_after", "created_before"])
+def test_a_time_is_iso_text_or_seconds_or_null(field: str) -> None:
+    def parsed(value: Any) -> Any:
+        return getattr(parse_json(json.dumps({"text": "retry", field: value}).encode(), Config())[0].request, field)
+
+    assert parsed("2026-01-02T03:04:05+00:00") == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert parsed(1_700_000_000) == 1_700_000_000.0
+    assert getattr(parse_url([("q", "retry"), (field, "1700000000")], Config())[0].request, field) == 1_700_000_000.0
+    assert parsed(None) is None
+    for wrong in ("yesterday", [], True, {"after": 1}):
+        with pytest.raises(BadRequestError, match=field):
+            parsed(wrong)

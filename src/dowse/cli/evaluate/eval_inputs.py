@@ -1,40 +1,42 @@
-"""What `dowse eval` and `dowse tune` measure: folders, files and flags enter, collections ready to be asked leave."""
+"""Inputs of `dowse eval` and `dowse tune`: folders, files and flags enter, opened collections leave."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from dowse.cli.session import Session
-from dowse.config import Config, default_models_folder
+from dowse.cli.options import option
+from dowse.cli.session import CommandSession
+from dowse.config import Config, default_models_folder, find_index, new_index
 from dowse.errors import BadRequestError
 
 if TYPE_CHECKING:
     from dowse.evaluate.collection import Collection
-    from dowse.evaluate.run import Asker
-    from dowse.models.in_use import Models
+    from dowse.evaluate.run import QueryRunner
+    from dowse.models.choose import Models
     from dowse.ports import Reporter
     from dowse.query.assemble import Parts
 
 FOLDER = click.Path(path_type=Path)
-FLAGS = (
-    click.option("--split", metavar="NAME", help="Which judgments of a collection; else test, dev or train."),
-    click.option("--limit-queries", type=int, metavar="N", help="Ask only N of the questions, always the same ones."),
-    click.option("--embedder", metavar="MODEL", help="auto, none, a name, a folder, a hub id or URL#model."),
-    click.option("--chunk", "chunked", is_flag=True, help="Cut documents as `dowse index` does; parts count, too."),
-    click.option("--judged", is_flag=True, help="Use the judgments that `dowse judge` put into the index."),
-    click.option("--cache", type=FOLDER, metavar="DIR", help="Where the indexes of collections are kept."),
+INPUT_OPTIONS = (
+    option("--judged", is_flag=True, group="Input", help="Use the judgments that `dowse judge` stored in the index."),
+    option("--split", metavar="NAME", group="Input", help="Use this set of judgments [default: test, dev or train]."),
+    option("--limit-queries", type=int, metavar="N", group="Input", help="Use N of the queries [default: all]."),
+    option("--chunk", "chunked", is_flag=True, group="Input", help="Split documents as `dowse index` does."),
+    option("--embedder", metavar="MODEL", group="Input",
+           help="Embed with auto, none, a name, a folder, a hub id or URL#model [default: auto]."),
+    option("--cache", type=FOLDER, metavar="DIR", group="Input",
+           help="Keep the indexes of collections here [default: the user's cache folder]."),
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class What:
-    """What is measured. A field for each of the flags."""
+class EvalInputs(msgspec.Struct, frozen=True):
+    """Choice of the measured data, with a field for each input option."""
 
     split: str | None
     limit_queries: int | None
@@ -43,38 +45,48 @@ class What:
     judged: bool
     cache: Path | None
 
+    @classmethod
+    def taken(cls, flags: dict[str, Any]) -> EvalInputs:
+        """Take the input options out of a command's flags."""
+        return cls(**{name: flags.pop(name) for name in cls.__struct_fields__})
+
     @property
     def cache_folder(self) -> Path:
         return self.cache or default_models_folder().parent / "eval"
 
 
 @contextmanager
-def askers(session: Session, places: Sequence[Path], what: What, report: Reporter | None) -> Iterator[list[Asker]]:
-    """A folder is a collection; a file, or `--judged`, has judgments of the index at hand."""
-    from dowse.evaluate.run import Asker
-    from dowse.models.in_use import Models
+def runners(
+    session: CommandSession, places: Sequence[Path], inputs: EvalInputs, report: Reporter | None
+) -> Iterator[list[QueryRunner]]:
+    """Open the collections: a folder is one; a file, or `--judged`, has judgments of the current index."""
+    from dowse.evaluate.run import QueryRunner
+    from dowse.models.choose import Models
 
-    if not places and not what.judged:
-        raise BadRequestError("what shall be measured? type: dowse eval FOLDER, or dowse eval --judged")
-    session = session.with_config(embedder=what.embedder)
+    if not places and not inputs.judged:
+        raise BadRequestError("missing input; run: dowse eval FOLDER, or dowse eval --judged")
+    session = session.with_config(embedder=inputs.embedder)
     config = session.config
-    models = Models(config.embedder, config.models_folder, config.threads)
+    index = config.index or find_index(session.cwd) or new_index(session.cwd)
+    models = Models(config.embedder, config.models_folder, config.threads, index)
     with ExitStack() as stack:
         found: list[Collection] = []
         for place in places:
-            opening = _of_index(session, models, place) if place.is_file() else _of_folder(place, what, models, report)
+            opening = (
+                _of_index(session, models, place) if place.is_file() else _of_folder(place, inputs, models, report)
+            )
             found.append(stack.enter_context(opening))
-        if what.judged:
+        if inputs.judged:
             found.append(stack.enter_context(_of_index(session, models, None)))
         for collection in found:
             for note in collection.dataset.notes:
                 session.note(f"dowse: {collection.dataset.name}: {note}")
         parts = _parts(config)
-        yield [Asker(collection, parts) for collection in found]
+        yield [QueryRunner(collection, parts) for collection in found]
 
 
 def _parts(config: Config) -> Parts:
-    """What the product would use: the user's profiles, and the cross-encoder if one is configured."""
+    """Make the query components of the product: the user's profiles and the configured cross-encoder."""
     from dowse.models.cross_encoder import open_cross_encoder
     from dowse.query.assemble import Parts
     from dowse.query.user_profiles import with_own
@@ -84,17 +96,19 @@ def _parts(config: Config) -> Parts:
 
 
 @contextmanager
-def _of_folder(place: Path, what: What, models: Models, report: Reporter | None) -> Iterator[Collection]:
+def _of_folder(place: Path, inputs: EvalInputs, models: Models, report: Reporter | None) -> Iterator[Collection]:
     from dowse.evaluate.collection import opened
     from dowse.evaluate.datasets import load
 
-    dataset = load(place, what.split).limited(what.limit_queries)
-    with opened(dataset, what.cache_folder, models.for_index(None), chunked=what.chunked, report=report) as collection:
+    dataset = load(place, inputs.split).limited(inputs.limit_queries)
+    with opened(
+        dataset, inputs.cache_folder, models.for_index(None), chunked=inputs.chunked, report=report
+    ) as collection:
         yield collection
 
 
 @contextmanager
-def _of_index(session: Session, models: Models, file: Path | None) -> Iterator[Collection]:
+def _of_index(session: CommandSession, models: Models, file: Path | None) -> Iterator[Collection]:
     from dowse.evaluate.judgments import judged_index, model_of
 
     index = session.existing_index()

@@ -1,89 +1,89 @@
-"""`dowse tune`: collections or judgments enter; advice on knobs and stages leaves, and a profile if it helps."""
+"""`dowse tune`: collections or judgments enter; advice on settings leaves, and a profile if it helps."""
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dowse.cli.evaluate import eval_inputs as cli_collections
-from dowse.cli.evaluate.eval_inputs import What
-from dowse.cli.session import Session, shared_options
-from dowse.serve.wire import flags as cli_search_flags
+from dowse.cli.evaluate.eval_inputs import INPUT_OPTIONS, EvalInputs, runners
+from dowse.cli.options import add, option
+from dowse.cli.session import CommandSession, SessionCommand
+from dowse.serve.wire.flags import FIELDS
 from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
     from dowse.evaluate.pools import Knobs
-    from dowse.evaluate.run import Setting
+    from dowse.evaluate.run import SearchSetting
     from dowse.evaluate.tune import Advice
 
 
-@click.command()
+@click.command(cls=SessionCommand)
 @click.argument("datasets", nargs=-1, metavar="DATASET...", type=click.Path(path_type=Path))
-@cli_search_flags.add(cli_collections.FLAGS)
-@click.option("--stages", is_flag=True, help="Also try rerankers, boosts, freshness and exact names; takes longer.")
-@click.option("--save", metavar="NAME", help="Write the profile NAME into dowse.toml here, if there is a gain.")
-@shared_options
-def tune(session: Session, datasets: tuple[Path, ...], stages: bool, save: str | None, **flags: Any) -> int:
-    """Find out whether other settings would answer better.
+@add(INPUT_OPTIONS)
+@option("--profile", metavar="NAME", help=FIELDS["profile"].help)
+@option("--stages", is_flag=True, help="Also try rerankers, boosts, freshness and exact names; slower.")
+@option("--save", metavar="NAME", help="Write a profile NAME to dowse.toml if the results improve.")
+def tune(session: CommandSession, datasets: tuple[Path, ...], stages: bool, save: str | None, **flags: Any) -> int:
+    """Search for settings with better results.
 
     \b
     dowse tune ~/data/scifact ~/data/cosqa
     dowse tune judgments.tsv --stages --save ours
     dowse search --profile ours QUERY
 
-    Settings are chosen on some of the questions and tried on the others. Unless the gain there is beyond chance the
-    advice is to keep the default.
+    Chooses settings on one part of the queries and tests them on the rest. Advises to keep the default unless the
+    gain on the rest is statistically significant.
     """
-    from dowse.cli import rich_output as terminal_rich
+    from dowse.cli.rich_output import progress
     from dowse.evaluate.pools import Knobs, pools_of
     from dowse.evaluate.profile_file import checked_name
-    from dowse.evaluate.tune import advise, constants, grid
-    from dowse.evaluate.tune_stages import advise_stages
+    from dowse.evaluate.tune import advise, advise_stages, constants, grid
     from dowse.query.plan.profiles import named
 
     if save:
         checked_name(save)
-    what = What(**{field.name: flags.pop(field.name) for field in fields(What)})
+    session = session.with_config(profile=flags.pop("profile"))
     profile = session.config.profile
     with (
-        terminal_rich.progress(wanted=not session.quiet) as report,
-        cli_collections.askers(session, datasets, what, report) as asked,
+        progress(wanted=not session.quiet) as report,
+        runners(session, datasets, EvalInputs.taken(flags), report) as asked,
     ):
         own = named(profile, asked[0].parts.profiles)
         default = Knobs.of(own)
         candidates = {
-            asker.collection.dataset.name: {
-                bm25: pools_of(asker, profile, bm25, report) for bm25 in constants(default.bm25)
+            runner.collection.dataset.name: {
+                bm25: pools_of(runner, profile, bm25, report) for bm25 in constants(default.bm25)
             }
-            for asker in asked
+            for runner in asked
         }
-        dense = all(asker.embedder is not None for asker in asked)
+        dense = all(runner.embedder is not None for runner in asked)
         fusion = advise(candidates, grid(default, dense=dense), report)
         later = advise_stages(asked, own, report) if stages else None
     return _finish(session, fusion, later, save)
 
 
-def _finish(session: Session, fusion: Advice[Knobs], later: Advice[Setting] | None, save: str | None) -> int:
-    from dowse.evaluate import advice
+def _finish(
+    session: CommandSession, fusion: Advice[Knobs], later: Advice[SearchSetting] | None, save: str | None
+) -> int:
+    from dowse.evaluate import tune as advice
     from dowse.evaluate.profile_file import Tuned, profile_text, save_profile
 
     tuned = Tuned(fusion.chosen, later.chosen.knobs if later else (), session.config.profile)
     gained = not fusion.keep or bool(later and not later.keep)
     written = save_profile(session.cwd / "dowse.toml", save, tuned) if save and gained else None
     if session.as_json:
-        found = advice.advice_object(fusion, advice.knobs_object)
-        found |= {"stages": advice.advice_object(later, advice.setting_object)} if later else {}
+        found = advice.advice_object(fusion)
+        found |= {"stages": advice.advice_object(later)} if later else {}
         session.emit_json(found | {"written": str(written) if written else None})
         return Exit.HITS
-    for line in advice.advice_lines(fusion, advice.told_knobs):
+    for line in advice.advice_lines(fusion):
         session.emit(line)
-    for line in ("", "the stages after fusion:", *advice.advice_lines(later, advice.told_setting)) if later else ():
+    for line in ("", "Stages after fusion:", *advice.advice_lines(later)) if later else ():
         session.emit(line)
     if gained:
         session.emit(f"\n{profile_text(save or 'tuned', tuned)}")
     if written:
-        session.note(f"wrote {written}; use it with: dowse search --profile {save} QUERY")
+        session.note(f"Wrote {written}. Use it: dowse search --profile {save} QUERY")
     return Exit.HITS

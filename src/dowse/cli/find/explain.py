@@ -1,65 +1,67 @@
-"""`dowse explain`: a question and a place enter; why it is not among the hits, and what would bring it, leave."""
+"""`dowse explain`: a query and a target enter; the target's rank or the reason why it is missing leaves."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dowse.cli.find.search import request_of
-from dowse.cli.session import Session, shared_options
-from dowse.serve.wire import flags as cli_search_flags
+from dowse.cli.options import add
+from dowse.cli.query_options import QueryCommand, query_options, request_fields, request_of
+from dowse.cli.session import CommandSession
+from dowse.serve.page.copy import command_line
+from dowse.serve.plain_text import SCORE_DIGITS, bullets, clean_line, clean_path, explain_lines, table
+from dowse.serve.wire.flags import FIELDS
 from dowse.serve.wire.result import Exit, explain_object
 
 if TYPE_CHECKING:
-    from dowse.query.explain.explanation import WhyNot
-    from dowse.query.explain.trace import Place
+    from dowse.query.explain.explanation import Explanation
+    from dowse.types import QueryRequest
 
 
-@click.command()
+@click.command(cls=QueryCommand)
 @click.argument("query")
 @click.argument("target")
-@cli_search_flags.add(cli_search_flags.REQUEST)
-@shared_options
-def explain(session: Session, query: str, target: str, **flags: Any) -> int:
-    """Say why a chunk, a line or a document is not among the hits.
+@add(query_options(each for each in FIELDS if each != "explain"))
+def explain(session: CommandSession, query: str, target: str, **flags: Any) -> int:
+    """Explain the rank of a file, line or chunk, or why it is missing.
 
     \b
     dowse explain "retry payments" src/retry.go
     dowse explain --lang go "retry payments" src/retry.py:40
     dowse explain "retry payments" 3f9c2ab7d1e04c55
 
-    Follows the place through every stage, and tries changes of the query until one brings it in. Exit code 0 when it
-    is among the hits, 1 when it is not.
+    TARGET is a path, PATH:LINE or a chunk's id. For a result, prints its rank and the score of each stage. For a
+    missing target, prints the stage that dropped it and a command that finds it. Exit code 0: result, 1: missing.
     """
+    request = request_of(session, query, request_fields(flags))
     with session.open_reader() as engine:
-        answer = engine.explain(request_of(session, query, flags), target)
-    if session.as_json:
-        session.emit_json(explain_object(answer))
-    else:
-        for line in lines(answer):
-            session.emit(line)
-    return Exit.HITS if answer.rank is not None else Exit.NOTHING
+        answer = engine.explain(request, target)
+    session.answer(explain_object(answer), *explanation(answer, request))
+    return Exit.NOTHING if answer.rank is None else Exit.HITS
 
 
-def lines(answer: WhyNot) -> list[str]:
-    from dowse.serve.plain_text import bullets, clean_line, clean_path, table
-
+def explanation(answer: Explanation, request: QueryRequest) -> Iterator[str]:
+    """Format an explanation: the verdict, the command to type next, and a line for each stage."""
     chunk = answer.chunk
-    place = f"{clean_path(chunk.source_uri)}:{chunk.start_line or 1}"
-    rows = [(each.stage, _rank(each), f"{each.of}", clean_line(each.note)) for each in answer.way]
-    told = [f"{place}  {clean_line(chunk.symbol_name or chunk.section_path or chunk.document_title)}  {chunk.id}"]
-    told.append(bullets(table([("stage", "rank", "of", "note"), *rows], right=(1, 2))))
-    if answer.rank is not None:
-        return [*told, f"It is among the hits, at rank {answer.rank}."]
-    if answer.loss is not None:
-        told.append(f"Lost at {answer.loss.stage}: {clean_line(answer.loss.reason)}.")
-    if answer.change is not None:
-        told.append(f"It comes, at rank {answer.change.rank}: {clean_line(answer.change.remedy.told)}.")
+    about = clean_line(chunk.qualified_name or chunk.symbol_name or chunk.section_path or chunk.document_title)
+    yield f"{clean_path(chunk.source_uri)}:{chunk.start_line or 1}  {about}  {chunk.id}"
+    if (hit := answer.hit) is not None:
+        yield f"Rank {answer.rank}, score {hit.final_score:.{SCORE_DIGITS}f}."
+        yield bullets(explain_lines(hit))
+        return
+    if answer.dropped_at is not None:
+        yield f"Missing. Dropped at stage {answer.dropped_at.stage}: {clean_line(answer.dropped_at.reason)}."
+    if answer.verified is not None:
+        changed = replace(request, **dict(answer.verified.remedy.fields))
+        yield f"Fix: {clean_line(answer.verified.remedy.text)}. Its rank is then {answer.verified.rank}."
+        yield f"Try: {command_line(changed)}"
     else:
-        told.append(f"None of {answer.tried} changes brings it in.")
-    return told
-
-
-def _rank(place: Place) -> str:
-    return "-" if place.rank is None else str(place.rank)
+        yield f"No fix found: Dowse tried {answer.tried} changes to the query."
+    rows = [
+        (each.stage, "-" if each.rank is None else str(each.rank), str(each.of), clean_line(each.note))
+        for each in answer.trace
+    ]
+    yield bullets(table([("stage", "rank", "of", "note"), *rows], right=(1, 2)))

@@ -1,91 +1,102 @@
-"""`dowse search`: flags and queries enter, hits leave on stdout: for people, for pipes or as JSON."""
+"""`dowse search`: flags and queries enter; results leave on stdout for people, for pipes or as JSON."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from dowse.cli.options import BARE_WORD
-from dowse.cli.session import Session, shared_options
+from dowse.cli.options import BARE_WORD, add, option
+from dowse.cli.query_options import QueryCommand, query_options, request_fields, request_of
+from dowse.cli.session import CommandSession
 from dowse.errors import BadRequestError, NoIndexError
-from dowse.serve.wire import flags as cli_search_flags
-from dowse.serve.wire.result import Exit
+from dowse.serve.plain_text import ChunkLocator, bullets, clean_path, explain_lines, hit_line
+from dowse.serve.wire.result import Exit, result_object
 
 if TYPE_CHECKING:
     from dowse.engine import Engine
-    from dowse.serve.plain_text import Places
-    from dowse.types import QueryRequest, QueryResult
+    from dowse.serve.plain_text import ChunkLocator
+    from dowse.types import QueryResult
+
+# Of several queries: a remote failure outweighs everything, and one result makes it a success.
+_SEVERITY = (Exit.REMOTE, Exit.HITS, Exit.NOTHING)
+
+OUTPUT = (
+    option("-l", "--files-with-matches", "files", is_flag=True, group="Output", help="Print paths only, each once."),
+    option("-0", "--null", "null", is_flag=True, group="Output", rare=True, help="End each path with NUL, with -l."),
+    option("-C", "--context", "context_lines", type=click.IntRange(0), default=1, metavar="N", group="Output",
+           help="Show N lines around the best line, on a terminal [default: 1]."),
+    option("--jsonl", is_flag=True, group="Output", help="Print each result as one line of JSON."),
+    option("--trec", is_flag=True, group="Output", rare=True,
+           help="Print a TREC run; a query is a text, or ID<TAB>TEXT."),
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Output:
-    """How hits are printed."""
+class SearchOutput(msgspec.Struct, frozen=True):
+    """Format of printed results."""
 
-    jsonl: bool
-    trec: bool
-    files: bool
-    null: bool
-    context_lines: int
-    explain: bool
+    jsonl: bool = False
+    trec: bool = False
+    files: bool = False
+    null: bool = False
+    context_lines: int = 0
+    explain: bool = False
 
 
-@click.command(epilog="Queries come from standard input, one a line, when there is none or it is `-`.")
+@click.command(cls=QueryCommand, epilog="Without QUERY, or with `-`, queries are read from stdin, one a line.")
 @click.argument("words", nargs=-1, metavar="[QUERY]...")
-@cli_search_flags.add(cli_search_flags.REQUEST)
-@cli_search_flags.add(cli_search_flags.OUTPUT)
-@shared_options
-def search(session: Session, words: tuple[str, ...], **flags: Any) -> int:
+@add(query_options())
+@add(OUTPUT)
+def search(session: CommandSession, words: tuple[str, ...], **flags: Any) -> int:
     """Search the index; `dowse QUERY` does the same.
 
     \b
     dowse search "where do we retry payments"
     dowse search --corpus DOC --since 90d rollback
     dowse search -l ConnectionResetError | xargs less
+
+    Filters can be repeated; a result matches one of their values.
     """
-    output = Output(explain=flags["explain"], **{name: flags.pop(name) for name in _OUTPUT_NAMES})
+    fields = request_fields(flags)
+    output = SearchOutput(explain=fields.get("explain", False), **flags)
     if output.null and not output.files:
-        raise BadRequestError("-0 goes with -l; type: dowse search -l -0 QUERY")
+        raise BadRequestError("-0 needs -l; run: dowse search -l -0 QUERY")
+    if not (session.as_json or output.jsonl or output.trec):
+        fields.setdefault("group", "document")  # for people; programs that read JSON ask for it
     code = Exit.NOTHING
     try:
         with session.open_reader() as engine:
-            printer = Printer(session, output, engine)
-            for asked in _queries(words):
-                name, text = _named(asked) if output.trec else ("", asked)
-                result = engine.query(request_of(session, text, flags))
+            printer = ResultPrinter(session, output, engine)
+            for line in _queries(words):
+                name, text = _named(line) if output.trec else ("", line)
+                result = engine.query(request_of(session, text, fields))
                 printer.show(result, name)
                 code = min(code, _code(session, result), key=_SEVERITY.index)
     except NoIndexError as err:
         raise NoIndexError(f"{err}{_did_you_mean()}") from err
     if code == Exit.NOTHING and (hint := _did_you_mean()):
-        session.note(f"dowse: nothing found{hint}")
+        session.note(f"dowse: no results{hint}")
     return code
 
 
-_OUTPUT_NAMES = ("jsonl", "trec", "files", "null", "context_lines")
-# Of several queries: a remote failure is told whatever else happened, and one hit makes it a success.
-_SEVERITY = (Exit.REMOTE, Exit.HITS, Exit.NOTHING)
+class ResultPrinter(msgspec.Struct, frozen=True):
+    """Printer of results, each when it is ready."""
 
-
-@dataclass(frozen=True)
-class Printer:
-    """Prints results, each when it arrives."""
-
-    session: Session
-    output: Output
+    session: CommandSession
+    output: SearchOutput
     engine: Engine
 
     def show(self, result: QueryResult, name: str = "") -> None:
-        """`name` is the query's id, for TREC."""
+        """Print one result; `name` is the query's id, for TREC."""
         for lost in result.degraded:
             self.session.note(f"dowse: {lost.stage}: {lost.reason}")
         if result.nothing_found and result.chunks:
-            self.session.note("dowse: nothing found that answers this; these are the nearest misses")
+            self.session.note("dowse: no good match; these are the nearest results")
         if self.session.as_json:
-            self._json(result)
+            self.session.emit_json(result_object(result))
         elif self.output.jsonl:
             self._jsonl(result)
         elif self.output.trec:
@@ -99,12 +110,7 @@ class Printer:
         sys.stdout.flush()
         metadata = result.query_metadata
         stages = ", ".join(f"{stage} {spent_ms:.1f}" for stage, spent_ms in metadata.stages)
-        self.session.detail(f"{len(result.chunks)} hits in {metadata.total_ms:.1f} ms ({stages})")
-
-    def _json(self, result: QueryResult) -> None:
-        from dowse.serve.wire import result as wire
-
-        self.session.emit_json(wire.result_object(result))
+        self.session.detail(f"{len(result.chunks)} results in {metadata.total_ms:.1f} ms ({stages})")
 
     def _jsonl(self, result: QueryResult) -> None:
         from dowse.serve.wire import result as wire
@@ -120,8 +126,6 @@ class Printer:
             self.session.emit(line)
 
     def _files(self, result: QueryResult) -> None:
-        from dowse.serve.plain_text import clean_path
-
         places = self._places()
         paths = dict.fromkeys(places.of(chunk).path for chunk in result.chunks)
         for path in paths:
@@ -131,8 +135,6 @@ class Printer:
                 self.session.emit(clean_path(path))
 
     def _lines(self, result: QueryResult) -> None:
-        from dowse.serve.plain_text import bullets, explain_lines, hit_line
-
         places = self._places()
         for chunk in result.chunks:
             self.session.emit(hit_line(chunk, places.of(chunk)))
@@ -140,26 +142,24 @@ class Printer:
                 self.session.emit(bullets(explain_lines(chunk)))
 
     def _pretty(self, result: QueryResult) -> None:
-        from dowse.cli import rich_output as terminal_rich
+        from dowse.cli import rich_output
 
-        console = terminal_rich.console(self.session.env, refused=self.session.no_colour)
-        look = terminal_rich.Look(self._places(), self.output.context_lines, self.output.explain)
-        terminal_rich.print_result(console, result, look)
+        console = rich_output.console(self.session.env, refused=self.session.no_colour)
+        style = rich_output.ResultStyle(self._places(), self.output.context_lines, self.output.explain)
+        rich_output.print_result(console, result, style)
 
-    def _places(self) -> Places:
-        from dowse.serve.plain_text import Places
-
-        return Places({source.name: source.root for source in self.engine.sources()}, self.session.cwd)
+    def _places(self) -> ChunkLocator:
+        return ChunkLocator({source.name: source.root for source in self.engine.sources()}, self.session.cwd)
 
 
 def _queries(words: tuple[str, ...]) -> Iterator[str]:
-    """The query that was typed, or those on standard input."""
+    """Yield the typed query, or those on standard input."""
     if words and words != ("-",):
-        # Arguments that are not valid UTF-8 arrive with lone surrogates, which nothing indexed can hold.
+        # Arguments that are not valid UTF-8 arrive with lone surrogates, which no indexed text contains.
         yield " ".join(words).encode("utf-8", "replace").decode("utf-8")
         return
     if not words and sys.stdin.isatty():
-        raise BadRequestError('what do you look for? type: dowse search "words or a question"')
+        raise BadRequestError('missing query; run: dowse search "where do we retry payments"')
     for line in sys.stdin.buffer:
         text = line.decode("utf-8", "replace").strip()
         if text:
@@ -167,23 +167,14 @@ def _queries(words: tuple[str, ...]) -> Iterator[str]:
 
 
 def _named(line: str) -> tuple[str, str]:
-    """The query's id and text: `ID<TAB>QUERY`, as `dowse judge --export` writes them, or a text that names itself."""
-    from dowse.evaluate.feedback import query_id
+    """Split `ID<TAB>QUERY`, as `dowse judge --export` writes it; the id of a text alone is its hash."""
+    from dowse.evaluate.judgments import query_id
 
     name, tab, text = line.partition("\t")
     return (name.strip(), text.strip()) if tab and name.strip() and text.strip() else (query_id(line), line)
 
 
-def request_of(session: Session, text: str, flags: dict[str, Any]) -> QueryRequest:
-    from dowse.types import QueryRequest
-
-    given = dict(flags)
-    given["top_k"] = given["top_k"] if given["top_k"] is not None else session.config.top_k
-    given["profile"] = given["profile"] or session.config.profile
-    return QueryRequest(text, **given)
-
-
-def _code(session: Session, result: QueryResult) -> Exit:
+def _code(session: CommandSession, result: QueryResult) -> Exit:
     dense_answered = "dense" in dict(result.query_metadata.counts)
     dense_lost = any(lost.stage == "dense" for lost in result.degraded)
     if session.remote_model and dense_lost and not dense_answered:
@@ -192,7 +183,7 @@ def _code(session: Session, result: QueryResult) -> Exit:
 
 
 def _did_you_mean() -> str:
-    """A command that the first word of a bare query may have been meant to be."""
+    """Suggest the command that the first word of a bare query resembles."""
     ctx = click.get_current_context()
     word = ctx.meta.get(BARE_WORD)
     if not word:

@@ -1,4 +1,4 @@
-"""`dowse services`: a service's name enters, or none; who uses whom leaves, in words, as JSON or as a map."""
+"""`dowse services`: the name of a service enters, or none; the graph leaves as text, JSON or a picture."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dowse.cli.session import Session, shared_options
+from dowse.cli.options import option
+from dowse.cli.session import CommandSession, SessionCommand
 from dowse.errors import BadRequestError
-from dowse.serve.wire.result import Exit
+from dowse.serve.plain_text import clean
+from dowse.serve.wire.result import Exit, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,23 +19,16 @@ if TYPE_CHECKING:
     from dowse.types import Service, ServiceEdge
 
 
-@click.command()
+@click.command(cls=SessionCommand)
 @click.argument("name", required=False)
-@click.option(
-    "--blast-radius", is_flag=True, help="Whoever uses NAME, directly or through others: what breaks with it."
-)
-@click.option("--downstream", is_flag=True, help="Whatever NAME uses, directly or through others: what it needs.")
-@click.option(
-    "--depth",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="At most N steps away.  [default: 1, or any with the two above]",
-)
-@click.option("--mermaid", is_flag=True, help="Print a Mermaid flowchart.")
-@click.option("--svg", is_flag=True, help="Print an SVG picture.")
-@shared_options
+@option("--blast-radius", is_flag=True, help="Show all direct and indirect callers of NAME.")
+@option("--downstream", is_flag=True, help="Show all direct and indirect dependencies of NAME.")
+@option("--depth", type=click.IntRange(min=1), metavar="N",
+        help="Follow up to N calls [default: 1; unlimited with the two flags above].")  # fmt: skip
+@option("--mermaid", is_flag=True, group="Output", help="Print a Mermaid flowchart.")
+@option("--svg", is_flag=True, group="Output", help="Print an SVG picture.")
 def services(
-    session: Session,
+    session: CommandSession,
     name: str | None,
     blast_radius: bool,
     downstream: bool,
@@ -41,22 +36,21 @@ def services(
     mermaid: bool,
     svg: bool,
 ) -> int:
-    """Say which services there are and who uses whom.
+    """List services and the calls between them.
 
     \b
     dowse services
     dowse services booking-api --blast-radius
     dowse services --svg > services.svg
 
-    The graph is read off manifests, Compose files and code while they are indexed; every edge has a type and cites
-    what shows it.
+    Dowse reads services and calls from manifests, Compose files and code. Every call has a type and cites its source.
     """
     if blast_radius and downstream:
-        raise BadRequestError("--blast-radius and --downstream look in opposite directions; choose one")
+        raise BadRequestError("--blast-radius and --downstream cannot be combined; choose one")
     if (blast_radius or downstream) and name is None:
-        raise BadRequestError("of which service? Type its name, too: dowse services NAME --blast-radius")
+        raise BadRequestError("missing service name; run: dowse services NAME --blast-radius")
     if sum((session.as_json, mermaid, svg)) > 1:
-        raise BadRequestError("--json, --mermaid and --svg are three forms of one answer; choose one")
+        raise BadRequestError("--json, --mermaid and --svg cannot be combined; choose one")
     with session.open_reader() as engine:
         graph = engine.services()
     far = blast_radius or downstream
@@ -64,15 +58,15 @@ def services(
     if name is not None and graph.services:
         shown = graph.around(name, callers=not downstream, called=not blast_radius, depth=depth if far or depth else 1)
     if not graph.services:
-        session.note("no service is known; index a folder with manifests, Compose files or Dockerfiles: dowse index .")
+        session.note(
+            "no services in the index; index a folder with manifests, Compose files or Dockerfiles: dowse index ."
+        )
     _print(session, shown, name if graph.services else None, as_map="mermaid" if mermaid else "svg" if svg else "")
     return Exit.HITS if graph.services else Exit.NOTHING
 
 
-def _print(session: Session, graph: ServiceGraph, name: str | None, *, as_map: str) -> None:
+def _print(session: CommandSession, graph: ServiceGraph, name: str | None, *, as_map: str) -> None:
     from dowse.cli.find import service_map
-    from dowse.serve.plain_text import clean
-    from dowse.serve.wire.result import plain
 
     if as_map:
         draw = service_map.mermaid if as_map == "mermaid" else service_map.svg
@@ -93,7 +87,7 @@ def _overview(graph: ServiceGraph) -> Iterator[str]:
 
 
 def _facts(service: Service) -> str:
-    """What is known of a service beside its name."""
+    """Format the properties of a service."""
     parts = ["external"] if service.external else []
     parts += [service.language] if service.language else []
     parts += [f"namespace {service.namespace}"] if service.namespace else []
@@ -102,17 +96,17 @@ def _facts(service: Service) -> str:
 
 
 def _about(graph: ServiceGraph, name: str) -> Iterator[str]:
-    """One service: its neighbours, nearest first, each with what shows the edge."""
+    """Format one service: its neighbours, nearest first, each with the source of the call."""
     found = next(service for service in graph.services if service.name == name)
     yield f"{name}{_facts(found)}"
     others = [service.name for service in graph.services if service.name != name]
     if others:
-        yield f"  {len(others)} around it: {', '.join(others)}"
+        yield f"  {len(others)} connected services: {', '.join(others)}"
     for edge in graph.edges:
         yield f"  {_arrow(edge, name)}"
         yield f"      {edge.description.partition(': ')[2] or edge.description}"
     if not graph.edges:
-        yield "  nothing is known of its neighbours in this direction"
+        yield "  no calls found in this direction"
 
 
 def _arrow(edge: ServiceEdge, name: str) -> str:

@@ -1,4 +1,4 @@
-"""`dowse config` and `dowse completion`: a setting's or shell's name enters, its value or script leaves."""
+"""`dowse config` and `dowse completion`: the name of a setting or shell enters, its value or script leaves."""
 
 from __future__ import annotations
 
@@ -6,83 +6,94 @@ from pathlib import Path
 
 import click
 
-from dowse.cli.session import Session, shared_options
-from dowse.config import PROJECT_FILE, SETTINGS, as_texts, project_file, setting, user_file, write_setting
+from dowse import config as settings
+from dowse.cli.options import option
+from dowse.cli.session import CommandSession, SessionCommand, SessionGroup
+from dowse.serve.plain_text import clean_path, table
 from dowse.serve.wire.result import Exit
 
 
-@click.group(invoke_without_command=True)
-@click.option("--origin", is_flag=True, help="Say where each value comes from.")
-@shared_options
-def config(session: Session, origin: bool) -> int | None:
+@click.group(cls=SessionGroup, invoke_without_command=True)
+@option("--origin", is_flag=True, help="Show the file, variable or flag that sets each value.")
+def config(session: CommandSession, origin: bool) -> int | None:
     """Show and change settings.
 
     \b
     dowse config --origin
     dowse config set top_k 20
+    dowse config unset top_k
     DOWSE_EMBEDDER=none dowse config get embedder
 
-    Later wins: default, the user's config.toml, the project's dowse.toml or [tool.dowse] in pyproject.toml,
-    DOWSE_* variables, flags.
+    A later source overrides an earlier one: default, the user's config.toml, the project's dowse.toml or
+    [tool.dowse] in pyproject.toml, DOWSE_* variables, flags.
     """
     ctx = click.get_current_context()
     return _show(session, origin=origin) if ctx.invoked_subcommand is None else None
 
 
 @config.command()
-@click.option("--origin", is_flag=True, help="Say where each value comes from.")
-@shared_options
-def show(session: Session, origin: bool) -> int:
+@option("--origin", is_flag=True, help="Show the file, variable or flag that sets each value.")
+def show(session: CommandSession, origin: bool) -> int:
     """Print all settings."""
     return _show(session, origin=origin or bool(_parent_flag("origin")))
 
 
 @config.command()
-@shared_options
-def path(session: Session) -> int:
-    """Print where settings are read from."""
-    user, project = user_file(session.env), project_file(session.cwd)
-    if session.as_json:
-        session.emit_json({"user": str(user), "project": str(project) if project else None})
-    else:
-        session.emit(f"user     {user}{'' if user.exists() else '  (not there yet)'}")
-        session.emit(f"project  {project or 'none'}")
+def path(session: CommandSession) -> int:
+    """Print the paths of the settings files."""
+    user, project = settings.user_file(session.env), settings.project_file(session.cwd)
+    session.answer(
+        {"user": str(user), "project": str(project) if project else None},
+        f"user     {user}{'' if user.exists() else '  (does not exist yet)'}",
+        f"project  {project or 'none'}",
+    )
     return Exit.HITS
 
 
 @config.command()
 @click.argument("name")
-@shared_options
-def get(session: Session, name: str) -> int:
+def get(session: CommandSession, name: str) -> int:
     """Print one setting."""
-    value = as_texts(session.config)[setting(name).name]
-    if session.as_json:
-        session.emit_json({"name": name, "value": value or None, "origin": session.config.origin(name)})
-    else:
-        session.emit(value)
+    value = settings.as_texts(session.config)[settings.setting(name).name]
+    session.answer({"name": name, "value": value or None, "origin": session.config.origin(name)}, value)
     return Exit.HITS if value else Exit.NOTHING
 
 
 @config.command(name="set")
 @click.argument("name")
 @click.argument("value")
-@click.option("--project", is_flag=True, help="In the project's dowse.toml instead of the user's config.toml.")
-@shared_options
-def set_command(session: Session, name: str, value: str, project: bool) -> int:
+@option("--project", is_flag=True, help="Write the project's dowse.toml [default: the user's config.toml].")
+def set_command(session: CommandSession, name: str, value: str, project: bool) -> int:
     """Change one setting."""
-    file = _project_target(session.cwd) if project else user_file(session.env)
-    write_setting(file, name, value)
-    if session.as_json:
-        session.emit_json({"name": name, "value": value, "file": str(file)})
-    else:
-        session.emit(f"{name} = {value}  in {file}")
+    file = _project_target(session.cwd) if project else settings.user_file(session.env)
+    settings.write_setting(file, name, value)
+    session.answer({"name": name, "value": value, "file": str(file)}, f"Set {name} = {value} in {file}.")
     return Exit.HITS
 
 
-@click.command()
+@config.command()
+@click.argument("name")
+@option("--project", is_flag=True, help="Write the project's dowse.toml [default: the user's config.toml].")
+def unset(session: CommandSession, name: str, project: bool) -> int:
+    """Remove one setting from a settings file.
+
+    Its default applies again, unless another file, a variable or a flag sets it.
+    """
+    file = _project_target(session.cwd) if project else settings.user_file(session.env)
+    removed = settings.unset_setting(file, settings.setting(name).name)
+    session.answer(
+        {"name": name, "removed": removed, "file": str(file)},
+        f"Removed {name} from {file}." if removed else f"{name} is not set in {file}; nothing changed.",
+    )
+    still = settings.Config.load(session.cwd, session.env).origin(name)
+    if still != settings.DEFAULT:
+        session.note(f"{name} is still set by {still}")
+    return Exit.HITS
+
+
+@click.command(cls=SessionCommand)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@shared_options
-def completion(session: Session, shell: str) -> int:
+def completion(session: CommandSession, shell: str) -> int:
     """Print the completion script of a shell.
 
     \b
@@ -98,35 +109,25 @@ def completion(session: Session, shell: str) -> int:
     root = click.get_current_context().find_root()
     source = kind(root.command, {}, "dowse", "_DOWSE_COMPLETE")
     script = source.source_template % source.source_vars()
-    if session.as_json:
-        session.emit_json({"shell": shell, "script": script})
-    else:
-        session.emit(script)
+    session.answer({"shell": shell, "script": script}, script)
     return Exit.HITS
 
 
-def _show(session: Session, *, origin: bool) -> int:
-    from dowse.serve.plain_text import clean_path, table
-
-    texts = as_texts(session.config)
-    if session.as_json:
-        session.emit_json(
-            {name: {"value": text or None, "origin": session.config.origin(name)} for name, text in texts.items()}
-        )
-        return Exit.HITS
-    rows = [
-        (known.name, clean_path(texts[known.name]) or "-", clean_path(session.config.origin(known.name)))
-        for known in SETTINGS
-    ]
-    for line in table(rows if origin else [row[:2] for row in rows]):
-        session.emit(line)
+def _show(session: CommandSession, *, origin: bool) -> int:
+    texts = settings.as_texts(session.config)
+    origins = {name: session.config.origin(name) for name in texts}
+    rows = [(name, clean_path(text) or "-", clean_path(origins[name])) for name, text in texts.items()]
+    session.answer(
+        {name: {"value": text or None, "origin": origins[name]} for name, text in texts.items()},
+        *table(rows if origin else [row[:2] for row in rows]),
+    )
     return Exit.HITS
 
 
 def _project_target(cwd: Path) -> Path:
-    """The project's own file, never its pyproject.toml, which is not ours to rewrite."""
-    found = project_file(cwd)
-    return found if found and found.name == PROJECT_FILE else cwd / PROJECT_FILE
+    """Return the project's dowse.toml, never its pyproject.toml, which other tools own."""
+    found = settings.project_file(cwd)
+    return found if found and found.name == settings.PROJECT_FILE else cwd / settings.PROJECT_FILE
 
 
 def _parent_flag(name: str) -> object:

@@ -1,4 +1,4 @@
-"""`dowse demo`: nothing enters, the sample company is indexed, and a handful of explained answers leaves."""
+"""`dowse demo`: the bundled sample project enters; an index of it and a few explained results leave."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
-from dowse.cli.find.search import Output, Printer, search
+from dowse.cli.find.search import ResultPrinter, SearchOutput
 from dowse.cli.manage.index import summary
-from dowse.cli.session import Session, shared_options
+from dowse.cli.options import option
+from dowse.cli.session import CommandSession, SessionCommand
 from dowse.config import FLAG, INDEX_FOLDER
-from dowse.serve.wire.result import Exit
+from dowse.serve.wire import flags
+from dowse.serve.wire.result import Exit, plain, report_object, result_object
 
 if TYPE_CHECKING:
     from dowse.engine import Engine
@@ -25,26 +28,25 @@ if TYPE_CHECKING:
     from dowse.types import QueryResult
 
 TOP_K = 3
-ACTS = (  # texts of the sample's queries, chosen: the default model answers each of them with its first hit
-    ("fetchWithBackoff", "a name from the code"),
-    ("revert a failed push", "a question that shares no word with its answer"),
-    ("redis: connection pool timeout", "an error message, pasted"),
-    ("retry budget", "words that are everywhere, and a filter"),
-)
+ACTS = {  # queries of the sample, chosen: with the default model the first result is right
+    "fetchWithBackoff": "a name in code",
+    "revert a failed push": "a question without a word of its answer",
+    "redis: connection pool timeout": "a pasted error message",
+    "retry budget": "common words and a filter",
+}
 
 
-@click.command()
-@click.option("--keep", is_flag=True, help="Keep the sample and its index, to go on searching.")
-@shared_options
-def demo(session: Session, keep: bool) -> int:
-    """Index a small sample company and search it.
+@click.command(cls=SessionCommand)
+@option("--keep", is_flag=True, help="Keep the sample and its index for further searches.")
+def demo(session: CommandSession, keep: bool) -> int:
+    """Index the bundled sample project and search it.
 
     \b
     dowse demo
     dowse demo --keep
     dowse demo --index ./acme-index --json
 
-    The sample is copied to a temporary folder; with --keep or --index it stays there.
+    Copies the sample to a temporary folder and deletes it at the end, unless --keep or --index is given.
     """
     named = session.config.index if session.config.origin("index") == FLAG else None
     kept = keep or named is not None
@@ -54,13 +56,11 @@ def demo(session: Session, keep: bool) -> int:
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
         files = _copy_sample(folder)
         place = named or files / INDEX_FOLDER
-        session = replace(session, config=replace(session.config, index=place))
+        session = msgspec.structs.replace(session, config=replace(session.config, index=place))
         engine = stack.enter_context(session.open_writer(create=True))
         report = _index(session, engine, files)
-        answers = [_ask(session, engine, query) for query in _telling()]
+        answers = [_search(session, engine, query) for query in _queries()]
         if session.as_json:
-            from dowse.serve.wire.result import report_object
-
             session.emit_json({"index": str(place), "report": report_object(report), "queries": answers})
     if not session.as_json:
         _next(session, files, place, kept=kept)
@@ -68,18 +68,18 @@ def demo(session: Session, keep: bool) -> int:
 
 
 def _copy_sample(folder: Path) -> Path:
-    """Away from the package: in a git work tree the source would be the whole tree, and a .venv is ignored."""
+    """Copy the sample out of the package: there, git or ignore rules would change the indexed files."""
     from dowse import sample
 
     return Path(shutil.copytree(sample.root(), folder / sample.root().name))
 
 
-def _index(session: Session, engine: Engine, files: Path) -> IndexReport:
-    from dowse.cli import rich_output as terminal_rich
+def _index(session: CommandSession, engine: Engine, files: Path) -> IndexReport:
+    from dowse.cli.rich_output import progress
 
     if not session.as_json:
         session.emit("$ dowse index .")
-    with terminal_rich.progress(wanted=not session.quiet) as report:
+    with progress(wanted=not session.quiet) as report:
         done = engine.index([files], report=report)
     if not session.as_json:
         session.emit(summary(done))
@@ -88,28 +88,25 @@ def _index(session: Session, engine: Engine, files: Path) -> IndexReport:
     return done
 
 
-def _telling() -> list[SampleQuery]:
-    from dowse.sample import QUERIES
+def _queries() -> list[SampleQuery]:
+    from dowse.sample import queries
 
-    by_text = {query.text: query for query in QUERIES}
-    return [by_text[text] for text, _ in ACTS]
+    by_text = {query.text: query for query in queries()}
+    return [by_text[text] for text in ACTS]
 
 
-def _ask(session: Session, engine: Engine, query: SampleQuery) -> dict[str, Any]:
+def _search(session: CommandSession, engine: Engine, query: SampleQuery) -> dict[str, Any]:
     from dowse.types import QueryRequest
 
     filters: dict[str, Any] = dict(query.filters)
     result = engine.query(QueryRequest(query.text, top_k=TOP_K, explain=True, **filters))
     rank = _rank(result, query.expect)
     if not session.as_json:
-        session.emit(f"\n# {dict(ACTS)[query.text]}: {query.why}")
+        session.emit(f"\n# {ACTS[query.text]}: {query.why}")
         session.emit(f"$ {command_line(query)}")
-        output = Output(jsonl=False, trec=False, files=False, null=False, context_lines=0, explain=True)
-        Printer(session, output, engine).show(result)
-        session.emit(f"→ {query.expect} is {f'#{rank}' if rank else f'not among the first {TOP_K}'}")
+        ResultPrinter(session, SearchOutput(explain=True), engine).show(result)
+        session.emit(f"→ {query.expect} is {f'#{rank}' if rank else f'not in the first {TOP_K} results'}")
         return {}
-    from dowse.serve.wire.result import plain, result_object
-
     row: dict[str, Any] = plain(query)
     return row | {"filters": dict(query.filters), "rank": rank, "result": result_object(result)}
 
@@ -120,19 +117,16 @@ def _rank(result: QueryResult, path: str) -> int | None:
 
 
 def command_line(query: SampleQuery) -> str:
-    """What a person would type for the query."""
-    flags = {param.name: param.opts[-1] for param in search.params if isinstance(param, click.Option)}
-    words = [word for field, value in query.filters for word in (flags[field], value)]
+    """Spell the query as a user types it."""
+    words = [word for field, value in query.filters for word in flags.words(field, [value])]
     return shlex.join(["dowse", *(["search"] if words else []), *words, query.text])
 
 
-def _next(session: Session, files: Path, place: Path, *, kept: bool) -> None:
+def _next(session: CommandSession, files: Path, place: Path, *, kept: bool) -> None:
     where = [] if place.parent == files else ["--index", str(place)]
     if kept:
         first = shlex.join(["dowse", *where, "how do we roll back"])
-        session.note(
-            f"\nGo on:\n  cd {shlex.quote(str(files))}\n  {first}\n  {shlex.join(['dowse', *where, 'status'])}"
-        )
+        session.note(f"\nNext:\n  cd {shlex.quote(str(files))}\n  {first}\n  {shlex.join(['dowse', *where, 'status'])}")
     else:
-        session.note("\nGo on:\n  dowse demo --keep          # to search the sample yourself")
-    session.note('  dowse index ~/code/app     # your own files\n  dowse "where do we retry payments"')
+        session.note("\nNext:\n  dowse demo --keep          # keep the sample and search it")
+    session.note('  dowse index ~/code/app     # index your own files\n  dowse "where do we retry payments"')

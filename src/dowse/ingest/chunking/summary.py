@@ -1,7 +1,7 @@
-"""A text goes in; its most telling sentences, as they are written and within a limit, come out.
+"""Extractive summaries: a text enters, its most central sentences within a limit leave.
 
-The first sentence leads, because people put what matters there; the others are chosen by how many of their words the
-other sentences share, so what the text keeps coming back to is in and asides are out.
+The first sentence leads, because people put the main point there. The others are chosen by how many of their words the
+other sentences share, so repeated subjects are in and asides are out.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BLOCK = re.compile(r"\n(?:[ \t]*\n|(?=\||[ \t]*(?:[-*+>]|#{1,6}|\d{1,3}[.)])\s)
 _MARKER = re.compile(r"\s*(?:[-*+>]|\d{1,3}[.)])[ \t]+")
 _LINK = re.compile(r"\[([^\]\n]{0,200})\]\([^)\n]{0,400}\)")
 _END = re.compile(r"[.!?][\"')\]]? (?=[A-Z0-9\"'(\[])|[。！？]")
-# Headings, table rows, rulers, directives, comments, fields and formulas: lines that say nothing as sentences.
+# Headings, table rows, rulers, directives, comments, fields and formulas: lines that are no sentences.
 _NO_SENTENCE = re.compile(r"\s*(?:#|\||\+[-=]|[-=~^*_]{3,}|\.\. |<|//|/\*|:[\w ]+:|\$\$)")
 _CLOSED = (".", "!", "?", "。", "！", "？")
 _WORD = re.compile(r"[^\W_]+")
@@ -34,7 +34,7 @@ _ABBREVIATION = re.compile(
 
 
 def summarise(text: str, limit_chars: int) -> str:
-    """At most `limit_chars` characters; empty when the text holds no sentence."""
+    """Return at most `limit_chars` characters; empty when the text has no sentence."""
     sentences = sentences_of(text)
     if not sentences:
         return ""
@@ -50,7 +50,7 @@ def summarise(text: str, limit_chars: int) -> str:
 
 
 def sentences_of(text: str) -> list[str]:
-    """The first sentences, each on one line and without markup; no headings, tables or code."""
+    """Return the first sentences, each on one line and without markup; no headings, tables or code."""
     prose = text[:LONGEST_READ_CHARS]
     if "```" in prose or "~~~" in prose:
         prose = _FENCE.sub("\n\n", prose)
@@ -73,7 +73,7 @@ def _plain(block: str) -> str:
 
 
 def _cut(block: str) -> list[str]:
-    """The sentences of a paragraph on one line, without those that are mere labels."""
+    """Return the sentences of a paragraph on one line, without mere labels."""
     sentences: list[str] = []
     start = 0
     for end in _END.finditer(block):
@@ -86,7 +86,7 @@ def _cut(block: str) -> list[str]:
 
 
 def shortened(text: str, limit_chars: int) -> str:
-    """Cut between words, with an ellipsis that counts."""
+    """Cut between words; the ellipsis counts."""
     if len(text) <= limit_chars:
         return text
     cut = text[: max(limit_chars - 1, 0)]
@@ -95,7 +95,7 @@ def shortened(text: str, limit_chars: int) -> str:
 
 
 def _by_centrality(sentences: list[str]) -> list[int]:
-    """Places of the sentences, the most central first; the earlier one wins a tie."""
+    """Return indexes of the sentences, the most central first; the earlier one wins a tie."""
     words = [set(_WORD.findall(sentence.lower())) - STOP_WORDS for sentence in sentences]
     shared: Counter[str] = Counter()
     for each in words:

@@ -1,6 +1,7 @@
-"""A document with parents goes in; the same with summaries that a language model wrote, where it did, comes out.
+"""Summaries by a language model: a document with parents enters, the same with summaries leaves.
 
-What the model leaves out, or says in another shape, keeps its extractive summary; so does everything once it is down.
+A parent that the model leaves out, or answers in another shape, keeps its extractive summary; so do all parents once
+the model is unavailable.
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
 from dowse.errors import UnavailableError
-from dowse.ingest.chunking.document import altered
 from dowse.ingest.chunking.parents import DOCUMENT_SUMMARY_CHARS, SECTION_SUMMARY_CHARS
 from dowse.ingest.chunking.summary import shortened
 from dowse.ports import LLM
@@ -20,7 +22,7 @@ from dowse.types import Chunk, Document
 
 PASSAGES = 8  # a call; chosen: some 8,000 tokens
 PASSAGE_CHARS = 4096  # a whole parent
-TIMEOUT_S = 60.0  # chosen: nobody waits for it
+TIMEOUT_S = 60.0  # chosen: indexing is not interactive
 MAX_TOKENS = 1500  # chosen: eight summaries of the longest kind and the frame around them
 FAILURES_IN_A_ROW = 3  # chosen: then the model is down, and no more time is lost on it
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029]")
@@ -45,7 +47,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass
 class LlmSummaries:
-    """Asks about one document after the other. `note` says why it stopped asking, if it did."""
+    """Summariser of one document after the other. `note` is the reason why it stopped, if it did."""
 
     llm: LLM
     note: str = ""
@@ -54,19 +56,19 @@ class LlmSummaries:
 
     def __call__(self, document: Document) -> Document:
         parents = [chunk for chunk in document.chunks if chunk.level != "chunk"]
-        told: dict[str, str] = {}
+        written: dict[str, str] = {}
         for at in range(0, len(parents), PASSAGES):
             if self.note:
                 break
-            told |= self._asked(parents[at : at + PASSAGES])
-        if not told:
+            written |= self._asked(parents[at : at + PASSAGES])
+        if not written:
             return document
-        self.written += len(told)
-        chunks = (altered(each, summary=told[each.id]) if each.id in told else each for each in document.chunks)
+        self.written += len(written)
+        chunks = (replace(each, summary=written[each.id]) if each.id in written else each for each in document.chunks)
         return replace(document, chunks=tuple(chunks))
 
     def _asked(self, passages: Sequence[Chunk]) -> dict[str, str]:
-        """Summaries by chunk id."""
+        """Ask for the summaries of passages, by chunk id."""
         try:
             reply = self.llm.complete_json(
                 prompt_of(passages, f"data-{secrets.token_hex(6)}"), _SCHEMA, TIMEOUT_S, max_tokens=MAX_TOKENS
@@ -81,7 +83,7 @@ class LlmSummaries:
 
 
 def prompt_of(passages: Sequence[Chunk], tag: str) -> str:
-    """`tag`: one that the passages cannot know, so that none of them can end early what is data."""
+    """Return the prompt. Passages cannot guess `tag`, so none can end its own block."""
     shown = "\n".join(
         f'<{tag} passage="P{number}" most="{_limit_chars(each)} characters">\n{_escaped(each.text)}\n</{tag}>'
         for number, each in enumerate(passages, start=1)
@@ -96,7 +98,7 @@ def prompt_of(passages: Sequence[Chunk], tag: str) -> str:
 
 
 def summaries_of(reply: Any, passages: Sequence[Chunk]) -> dict[str, str]:
-    """What can be used of a reply, by chunk id. The first summary of a passage counts."""
+    """Return the valid summaries of a reply, by chunk id. The first summary of a passage counts."""
     rows = reply.get("summaries") if isinstance(reply, Mapping) else reply
     found: dict[str, str] = {}
     for row in rows if isinstance(rows, list) else []:

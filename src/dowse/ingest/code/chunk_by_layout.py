@@ -1,7 +1,7 @@
-"""The text of code or settings in any language goes in; pieces that keep definitions together come out.
+"""Chunks of code by layout: text of any language enters, spans that keep definitions together leave.
 
-It knows no grammar. Indentation and blank lines show where a definition starts in nearly all of them; a block that
-is too long is cut where its own members start, and each chunk is told the definitions that enclose it.
+It needs no grammar. Indentation and blank lines show where a definition starts in nearly all languages. A block that is
+too long is cut where its own members start, and the enclosing definitions lead each chunk.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
-from dowse.ingest.chunking.document import Piece
+import msgspec
+
+from dowse.ingest.chunking.document import SEPARATOR, ChunkSpan, starts_of
 from dowse.ingest.chunking.pack import CODE, Budget, Span, pack, windows
 
 LONGEST_DEFINITION_CHARS = 120  # chosen: name and first parameters
 LONGEST_LINE_CHARS = 400  # chosen: no definition is longer, and no pattern is tried on a minified file
 DEEPEST_COLUMN = 64  # chosen: what is indented further is data, and the recursion stays shallow
 BLANK = -1  # the indentation of a line without text
-SEPARATOR = " > "
 
 # Lines that continue or close what is above them, so nothing may start there.
 _CLOSER = re.compile(
     r"[)}\]]|[{(\[]\s*$|(?:end|else|elif|elsif|except|finally|catch|then|fi|done|esac|rescue|ensure|when)\b"
     r"|#endif|#else|</"
 )
-# Lines that say nothing of what encloses the lines below: comments, directives, access labels, lone brackets.
+# Lines that never enclose the lines below: comments, directives, access labels, lone brackets.
 _TRANSPARENT = re.compile(r"[#)}\]]|//|/?\*|[{(\[]\s*$|(?:public|private|protected|signals|default)\b[^(]*:\s*$")
-# Comments, decorators and attributes stand above a definition and belong to it.
+# Comments, decorators and attributes above a definition belong to it.
 _PREAMBLE = re.compile(r"[@#*]|//|/\*|--|\[.*\]$|$")
 _LONGEST_PREAMBLE_LINES = 20  # chosen
 _MODIFIERS = (
@@ -49,21 +49,20 @@ _KEY = re.compile(r"(?:- )?[\"']?[\w./$-]+[\"']?\s*:\s*(?:[\[{|>&].*)?$|\[.*\]\s
 _KEYED = frozenset(("yaml", "json", "toml", "ini", "xml"))
 
 
-def pieces_by_layout(text: str, language: str | None) -> list[Piece]:
-    """Pieces within the budget that cover the text."""
+def pieces_by_layout(text: str, language: str | None) -> list[ChunkSpan]:
+    """Return spans within the budget that cover the text."""
     budget = CODE.fitted(text)
     if len(text) <= budget.limit_chars:
-        return [Piece((0, len(text)))]
+        return [ChunkSpan((0, len(text)))]
     layout = layout_of(text)
     keyed = language in _KEYED
     members = layout.starts if keyed else [line for line in layout.starts if _defines(layout, line)]
     spans = cut(layout, layout.starts, members, (0, len(layout.lines)), budget)
-    return list(map(Piece, spans, enclosing(layout, spans, _is_key if keyed else _is_definition)))
+    return list(map(ChunkSpan, spans, enclosing(layout, spans, _is_key if keyed else _is_definition)))
 
 
-@dataclass(frozen=True)
-class Layout:
-    """The lines of a text, how deep they stand, and where something starts."""
+class Layout(msgspec.Struct, frozen=True):
+    """Lines of a text, their indentation, and where blocks start."""
 
     text: str
     lines: list[str]
@@ -79,7 +78,6 @@ def layout_of(text: str) -> Layout:
     lines = text.split("\n")
     stripped = [line.lstrip() for line in lines]
     indents = [len(line) - len(rest) if rest else BLANK for line, rest in zip(lines, stripped, strict=True)]
-    offsets = list(accumulate((len(line) + 1 for line in lines), initial=0))
     starts: list[int] = []
     above = BLANK
     last = ""
@@ -92,7 +90,7 @@ def layout_of(text: str) -> Layout:
         if (after_blank or indent < above or closed) and indent <= DEEPEST_COLUMN and not _CLOSER.match(rest):
             starts.append(at)
         above, last, after_blank = indent, rest, False
-    return Layout(text, lines, offsets, indents, starts)
+    return Layout(text, lines, starts_of(text), indents, starts)
 
 
 def _is_definition(line: str) -> bool:
@@ -106,7 +104,7 @@ def _is_key(line: str) -> bool:
 
 
 def _defines(layout: Layout, line: int) -> bool:
-    """Whether a definition starts here, maybe below its comments and decorators."""
+    """Tell whether a definition starts here, maybe below its comments and decorators."""
     for text in layout.lines[line : line + _LONGEST_PREAMBLE_LINES]:
         rest = text.lstrip()
         if not _PREAMBLE.match(rest):
@@ -115,7 +113,7 @@ def _defines(layout: Layout, line: int) -> bool:
 
 
 def cut(layout: Layout, starts: list[int], members: list[int], lines: Span, budget: Budget) -> list[Span]:
-    """Spans that cover the lines [first, stop): what fits is whole, and packed with its siblings only.
+    """Return spans that cover the lines [first, stop); a block that fits is packed with its siblings only.
 
     The file is cut wherever something starts. Within a block that is too long only its `members` count: cutting a
     function body at each of its blank lines leaves crumbs and parts its name from it.
@@ -146,16 +144,16 @@ def _tiny(span: Span, budget: Budget) -> bool:
 
 
 def _joined(left: list[Span], right: list[Span], budget: Budget) -> list[Span]:
-    """Both, with one span across the seam where the limit allows."""
+    """Join both lists, with one span across the seam where the limit allows."""
     if not left or right[0][1] - left[-1][0] > budget.limit_chars:
         return left + right
     return [*left[:-1], (left[-1][0], right[0][1]), *right[1:]]
 
 
 def enclosing(layout: Layout, spans: Iterable[Span], defines: Callable[[str], bool]) -> Iterator[str]:
-    """For each span, in order: the definitions around its first line, outermost first, as they are written.
+    """Return for each span the definitions around its first line, outermost first.
 
-    One pass down the lines for all spans; `above` holds the lines that the current one stands in, each deeper than the
+    One pass down the lines for all spans; `above` holds the lines that enclose the current one, each deeper than the
     one before.
     """
     above: list[int] = []
@@ -168,15 +166,10 @@ def enclosing(layout: Layout, spans: Iterable[Span], defines: Callable[[str], bo
         while line < first:
             indent = layout.indents[line]
             if indent != BLANK and not _TRANSPARENT.match(layout.lines[line], indent):
-                _leave(above, layout.indents, indent)
+                while above and layout.indents[above[-1]] >= indent:
+                    above.pop()
                 above.append(line)
             line += 1
         around = (layout.lines[each].strip() for each in above if layout.indents[each] < layout.indents[first])
         found = [each.rstrip(" \t{:")[:LONGEST_DEFINITION_CHARS] for each in around if defines(each)]
         yield SEPARATOR.join(found)
-
-
-def _leave(above: list[int], indents: list[int], indent: int) -> None:
-    """Drop the lines that do not hold a line of this depth."""
-    while above and indents[above[-1]] >= indent:
-        above.pop()

@@ -1,7 +1,7 @@
-"""What a file defines goes in; the stretches of text that become its chunks come out, each with its owner.
+"""Chunks of code by symbol: definitions of a file enter, the spans of its chunks leave.
 
-A function that fits is one chunk. A class is opened unless it is small: its head and each of its methods stand by
-themselves. Small neighbours share a chunk, and what is too long is cut where a statement starts.
+A function that fits is one chunk. A class is opened unless it is small: its head and each of its methods are
+chunks. Small neighbours share a chunk, and a long part is cut where a statement starts.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ CONSTRUCTORS = frozenset(("__init__", "constructor", "initialize", "new", "__con
 HOLDERS = METHOD_HOLDERS | {"namespace", "module"}
 
 
-class Stretch(NamedTuple):
-    """A part of the text that becomes a chunk."""
+class CodeSpan(NamedTuple):
+    """Part of the text that becomes a chunk."""
 
     span: Span  # in characters
     owner: int  # place of the definition that it is, or is a part of; TOP
@@ -33,7 +33,7 @@ class Stretch(NamedTuple):
 
 
 class _Block(NamedTuple):
-    """Whole rows on the way to a stretch."""
+    """Whole rows of one owner, before neighbours are joined and long ones are cut."""
 
     first: int
     stop: int
@@ -42,14 +42,14 @@ class _Block(NamedTuple):
     run: bool  # holds nothing but small ones
 
 
-def cut(syntax: Syntax, text: str, offsets: list[int], budget: Budget) -> list[Stretch]:
-    """In order, without overlap; together they hold every line that is not blank. `offsets` are those of the rows."""
+def cut(syntax: Syntax, text: str, offsets: list[int], budget: Budget) -> list[CodeSpan]:
+    """Return spans in order that hold every line that is not blank. `offsets` are those of the rows."""
     cutter = _Cutter(syntax, text, offsets, budget)
     return [stretch for block in cutter.merged(cutter.blocks()) for stretch in cutter.stretches(block)]
 
 
 class _Cutter:
-    """The state of cutting one file."""
+    """Cutter of one file."""
 
     def __init__(self, syntax: Syntax, text: str, offsets: list[int], budget: Budget) -> None:
         self.syntax = syntax
@@ -70,7 +70,7 @@ class _Cutter:
         return self.offsets[stop] - self.offsets[first]
 
     def _opened(self) -> list[bool]:
-        """By definition: whether it is cut open, because everything around it is and it is too large itself."""
+        """Tell by definition whether it is opened: too large, and everything around it opened."""
         definitions = self.syntax.definitions
         whole_chars = self.budget.limit_chars - CLOSER_CHARS
         holder_chars = int(self.budget.target_chars * SMALL_HOLDER)
@@ -84,7 +84,7 @@ class _Cutter:
         return opened
 
     def blocks(self) -> list[_Block]:
-        """The rows of the file, parted at every definition whose surroundings are open."""
+        """Return the rows of the file, cut at every definition whose surroundings are opened."""
         made: list[_Block] = []
         open_ones: list[int] = []
         row = 0
@@ -121,7 +121,7 @@ class _Cutter:
             if made and self._joins(made[-1], block):
                 last = made.pop()
                 # What is still to be cut must be cut by the one whose statements it holds.
-                inner = last.owner == TOP or self._too_long(block)
+                inner = last.owner == TOP or self.size(block.first, block.stop) > self.budget.limit_chars
                 owner, holder = (block.owner, block.holder) if inner else (last.owner, last.holder)
                 block = _Block(last.first, block.stop, owner, holder, last.run and block.run)
             made.append(block)
@@ -133,7 +133,7 @@ class _Cutter:
         left_chars = offsets[left.stop] - start
         if stop - between > limit:
             leads = self._is_head(left) and self._is_head(right)
-            return leads and left_chars < tiny and self._parent(right) == left.owner
+            return leads and left_chars < tiny and self.syntax.definitions[right.owner].parent == left.owner
         together = stop - start
         if together > limit:
             return False
@@ -147,34 +147,28 @@ class _Cutter:
             return False
         return right.run or (self._is_head(left) and self._is_constructor(right))
 
-    def _too_long(self, block: _Block) -> bool:
-        return self.size(block.first, block.stop) > self.budget.limit_chars
-
-    def _parent(self, block: _Block) -> int:
-        return self.syntax.definitions[block.owner].parent
-
     def _is_constructor(self, block: _Block) -> bool:
-        """What says what a class is made of; its head alone says little."""
+        """Tell whether a block is a constructor: it completes the head of a class."""
         if block.owner in (TOP, block.holder):
             return False
         each = self.syntax.definitions[block.owner]
         return each.kind == "constructor" or each.name in CONSTRUCTORS
 
     def _is_head(self, block: _Block) -> bool:
-        """Whether an opened definition begins here: its name must not end up in the chunk before."""
+        """Tell whether an opened definition begins here: its name must not end the chunk before."""
         return block.owner != TOP and block.first <= self.syntax.definitions[block.owner].row < block.stop
 
-    def stretches(self, block: _Block) -> list[Stretch]:
+    def stretches(self, block: _Block) -> list[CodeSpan]:
         span = (self.offsets[block.first], min(self.offsets[block.stop], len(self.text)))
         if span[1] - span[0] <= self.budget.limit_chars:
-            return [Stretch(span, block.owner, block.holder)]
+            return [CodeSpan(span, block.owner, block.holder)]
         rows = self._statement_rows(block.owner)
         inside = rows[bisect_left(rows, block.first + 1) : bisect_left(rows, block.stop)]
         starts = (span[0], *(self.offsets[row] for row in inside), span[1])
-        return [Stretch(part, block.owner, block.holder) for part in pack(self.text, pairwise(starts), self.budget)]
+        return [CodeSpan(part, block.owner, block.holder) for part in pack(self.text, pairwise(starts), self.budget)]
 
     def _statement_rows(self, owner: int) -> list[int]:
-        """Rows where statements of an owner start, and where parts start of those that are too long."""
+        """Return rows where statements of an owner start, and where parts of long statements start."""
         if owner not in self._statements:
             node = self.syntax.root if owner == TOP else self.syntax.nodes[owner]
             children = (self.syntax.nodes[at] for at in self.inside.get(owner, ()))
@@ -187,7 +181,7 @@ class _Cutter:
 
 
 def _part_rows(node: Node, skipped: set[tuple[int, int]], longest_bytes: int) -> set[int]:
-    """Rows where the children of a node start, and those of every child that is longer than that."""
+    """Return rows where the children of a node start, and those of every longer child."""
     rows: set[int] = set()
     stack = [node]
     while stack:

@@ -1,37 +1,82 @@
-"""A parsed file and its stretches go in; a Document comes out: outline, classes, chunks, and calls between them."""
+"""Documents of code: a parsed file and its spans enter; outline, classes, chunks and calls leave."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dowse.identity import bytes_hash, chunk_id, text_hash
-from dowse.ingest.chunking.document import Heading, shared_by_chunks, trimmed, with_fields
+import msgspec
+
+from dowse.ingest.chunking.document import SEPARATOR, DocumentBuilder, Heading, trimmed
 from dowse.ingest.chunking.pack import Budget
-from dowse.ingest.code.calls import call_edges
-from dowse.ingest.code.chunk_by_symbol import TOP, Stretch
+from dowse.ingest.code.chunk_by_symbol import TOP, CodeSpan
 from dowse.ingest.code.names import clipped
 from dowse.ingest.code.parse import Definition, Syntax
 from dowse.ingest.sources.kinds import Kind
 from dowse.ports import SourceFile
-from dowse.types import Chunk, ChunkId, Defined, Document, Level
+from dowse.types import Chunk, ChunkId, Defined, Document, Edge
 
-PARENT_TARGETS = 4  # a parent is up to 1,024 tokens, a chunk aims at 256: design section 3
+OWN_WEIGHT = 0.9  # a bare name, or one of self; chosen
+OTHER_WEIGHT = 0.6  # a name of some object, which only happens to be unique in the file; chosen
+SHORTEST_OTHER = 5  # characters; chosen: x.get() and x.run() may be anybody's
+CALLABLE = frozenset(("function", "method", "constructor", "macro", "class", "struct", "record", "object"))
+
+
+def call_edges(chunks: Sequence[Chunk]) -> tuple[Edge, ...]:
+    """Return calls by name, where one definition in the file matches; the caller's own class counts first."""
+    by_name: dict[str, list[tuple[Defined, ChunkId]]] = {}
+    for chunk in chunks:
+        for each in chunk.defines:
+            if each.kind in CALLABLE:
+                by_name.setdefault(each.name, []).append((each, chunk.id))
+    if not by_name:
+        return ()
+    edges: dict[tuple[ChunkId, ChunkId], Edge] = {}
+    for chunk in chunks:
+        for spelled in chunk.calls_out:
+            receiver, _, name = spelled.rpartition(".")
+            target = _meant(by_name.get(name, ()), receiver, chunk)
+            if target is None or target == chunk.id:
+                continue
+            weight = OTHER_WEIGHT if receiver else OWN_WEIGHT
+            known = edges.get((chunk.id, target))
+            if known is None or known.weight < weight:
+                edges[chunk.id, target] = Edge(chunk.id, target, "calls", weight, f"as {spelled}")
+    return tuple(edges.values())
+
+
+def _meant(named: Sequence[tuple[Defined, ChunkId]], receiver: str, caller: Chunk) -> ChunkId | None:
+    if not named:
+        return None
+    if receiver:
+        exact = {target for each, target in named if f".{each.qualified_name}".endswith(f".{receiver}.{each.name}")}
+        if len(exact) == 1:
+            return exact.pop()
+        if len(named[0][0].name) < SHORTEST_OTHER:
+            return None
+    else:
+        own = caller.qualified_name or ""
+        around = {each for each in (own, own.rpartition(".")[0]) if each}  # the head of a class is named after it
+        siblings = {target for each, target in named if each.qualified_name.rpartition(".")[0] in around}
+        if len(siblings) == 1:
+            return siblings.pop()
+    targets = {target for _, target in named}
+    return targets.pop() if len(targets) == 1 else None
+
+
+PARENT_TARGETS = 4  # a parent has up to 1,024 tokens, a chunk aims at 256
 DEEPEST_SECTION = 6  # levels of opened definitions that become sections; chosen: queries follow eight parents
 MOST_CALLS = 64  # of one chunk; chosen: what calls more is a table
 MOST_DEFINED = 200  # by one chunk; chosen, likewise
 LONGEST_AROUND_CHARS = 120  # of each signature in the prefix; chosen: name and first parameters
 MOST_AROUND = 3  # signatures in the prefix, the innermost; chosen: the embedder reads 256 tokens in all
-SEPARATOR = " > "
 INDENT = "  "
 
 
-@dataclass(frozen=True)
-class CodeFile:
-    """A file on its way to a Document."""
+class CodeFile(msgspec.Struct, frozen=True):
+    """Source file with its syntax."""
 
     file: SourceFile
     kind: Kind
@@ -43,7 +88,7 @@ class CodeFile:
 
 
 class _Part(NamedTuple):
-    """A stretch with what is known of it."""
+    """Span of code with its rows and definitions."""
 
     body: str
     first: int  # row
@@ -53,30 +98,19 @@ class _Part(NamedTuple):
     defines: tuple[int, ...]
 
 
-def document_of(code: CodeFile, stretches: Iterable[Stretch]) -> Document:
-    """Parents come first, then the chunks in the order of their lines."""
+def document_of(code: CodeFile, stretches: Iterable[CodeSpan]) -> Document:
+    """Return the document: parents first, then the chunks in the order of their lines."""
     parts = list(_parts(code, stretches))
-    shared = shared_by_chunks(code.file, code.kind, code.heading)
-    maker = _Maker(code, shared)
+    builder = DocumentBuilder(code.file, code.kind, code.heading)
+    maker = _ChunkMaker(code, builder)
     sections = _sections(code.syntax.definitions, parts)
     parents = maker.parents(sections, parts)
     above = _above(code.syntax.definitions, {at: parent.id for at, parent in parents.items()})
     chunks = [maker.of_part(part, above[part.holder]) for part in parts]
-    return Document(
-        id=shared.document_id,
-        source=code.file.source,
-        path=code.file.path,
-        title=code.heading.title,
-        content_hash=bytes_hash(code.file.data),
-        chunks=(*parents.values(), *chunks),
-        edges=call_edges(chunks),
-        size_bytes=len(code.file.data),
-        modified_ns=code.file.modified_ns,
-        meta=code.heading.meta,
-    )
+    return builder.document((*parents.values(), *chunks), call_edges(chunks))
 
 
-def _parts(code: CodeFile, stretches: Iterable[Stretch]) -> Iterator[_Part]:
+def _parts(code: CodeFile, stretches: Iterable[CodeSpan]) -> Iterator[_Part]:
     text, offsets, definitions = code.text, code.offsets, code.syntax.definitions
     by_row = sorted([(each.row, at) for at, each in enumerate(definitions) if each.symbol])
     rows, places = [row for row, _ in by_row], [at for _, at in by_row]
@@ -99,7 +133,7 @@ def _parts(code: CodeFile, stretches: Iterable[Stretch]) -> Iterator[_Part]:
 
 
 def _main(definitions: Sequence[Definition], defines: Iterable[int], rows: tuple[int, int], owner: int) -> int:
-    """The definition that gives a part its name: one that fills most of it, else the first, else its owner."""
+    """Return the definition that names a part: one that fills most of it, else the first, else its owner."""
     major = [at for at in defines if not definitions[at].minor]
     if not major:
         return owner
@@ -109,13 +143,13 @@ def _main(definitions: Sequence[Definition], defines: Iterable[int], rows: tuple
 
 
 def _imports_between(syntax: Syntax, first: int, last: int) -> bool:
-    """The head of a file is not named after the first constant below its imports."""
+    """Tell whether the rows hold imports: such a head is not named after the first constant below them."""
     at = bisect_left(syntax.imports, (first,))
     return at < len(syntax.imports) and syntax.imports[at][0] <= last
 
 
 def _sections(definitions: Sequence[Definition], parts: Sequence[_Part]) -> list[int]:
-    """Opened definitions that several parts lie in, in order; parts that lie too deep count for what is above."""
+    """Return opened definitions with several parts; parts that are too deep count for one above."""
     depths: list[int] = []
     shallow: list[int] = []  # itself, or the nearest around it that is not too deep
     for at, each in enumerate(definitions):
@@ -129,7 +163,7 @@ def _sections(definitions: Sequence[Definition], parts: Sequence[_Part]) -> list
 
 
 def _chain(at: int, definitions: Sequence[Definition], most: int) -> list[int]:
-    """The definition and those around it, innermost first; no further than `most`, which bounds what depth costs."""
+    """Return the definition and those around it, innermost first; `most` bounds the cost of deep nesting."""
     chain: list[int] = []
     while at != TOP and len(chain) < most:
         chain.append(at)
@@ -138,7 +172,7 @@ def _chain(at: int, definitions: Sequence[Definition], most: int) -> list[int]:
 
 
 def _above(definitions: Sequence[Definition], ids: dict[int, ChunkId]) -> dict[int, ChunkId | None]:
-    """By definition, the id of the nearest parent: its own section, one around it, or the file's outline."""
+    """Return by definition the id of its nearest parent: a section or the file's outline."""
     above = {TOP: ids.get(TOP)}
     for at, each in enumerate(definitions):
         above[at] = ids.get(at, above[each.parent])
@@ -146,42 +180,29 @@ def _above(definitions: Sequence[Definition], ids: dict[int, ChunkId]) -> dict[i
 
 
 class _Lines:
-    """Names by row, sorted: what is called or imported where."""
+    """Calls or imports by row, sorted."""
 
     def __init__(self, named: Sequence[tuple[int, str]]) -> None:
         self._rows = [row for row, _ in named]
         self._names = [name for _, name in named]
 
     def between(self, first: int, last: int) -> tuple[str, ...]:
-        """Each name once; bounded."""
+        """Return each name once, at most `MOST_CALLS`."""
         start = bisect_left(self._rows, first)
         stop = bisect_right(self._rows, last, start)
         return tuple(dict.fromkeys(self._names[start:stop]))[:MOST_CALLS] if start < stop else ()
 
 
-class _Maker:
-    """Makes the chunks of one file."""
+class _ChunkMaker:
+    """Maker of the chunks of one file."""
 
-    def __init__(self, code: CodeFile, shared: Chunk) -> None:
+    def __init__(self, code: CodeFile, builder: DocumentBuilder) -> None:
         self.code = code
-        self.shared = shared
+        self.chunk = builder.chunk
         self.definitions = code.syntax.definitions
-        self.occurrences: dict[tuple[Level, str], int] = {}
         self.prefixes: dict[int, str] = {}  # by the innermost definition around
         self.calls = _Lines(code.syntax.calls)
         self.imports = _Lines(code.syntax.imports)
-
-    def chunk(self, level: Level, text: str, fields: dict[str, Any]) -> Chunk:
-        """`fields` are the chunk's from here on."""
-        key = (level, text)
-        occurrence = self.occurrences.get(key, 0)
-        self.occurrences[key] = occurrence + 1
-        prefix = fields.get("context_prefix", "")
-        fields["id"] = chunk_id(self.shared.source_uri, level, text, occurrence)
-        fields["level"] = level
-        fields["text"] = text
-        fields["content_hash"] = text_hash(f"{prefix}\n{text}" if prefix else text)
-        return with_fields(self.shared, fields)
 
     def of_part(self, part: _Part, parent_id: ChunkId | None) -> Chunk:
         body, first, last, _, at, defines = part
@@ -194,10 +215,10 @@ class _Maker:
         fields["calls_out"] = self.calls.between(first, last)
         fields["imports"] = self.imports.between(first, last)
         fields["defines"] = tuple([self._defined(each) for each in defines[:MOST_DEFINED]])
-        return self.chunk("chunk", body, fields)
+        return self.chunk(body, fields)
 
     def _prefix(self, main: int, *, inside: bool) -> str:
-        """The signatures around a definition; its own, too, above a later part of it."""
+        """Return the signatures around a definition, and its own above a later part of it."""
         innermost = main if inside or main == TOP else self.definitions[main].parent
         known = self.prefixes.get(innermost)
         if known is None:
@@ -208,21 +229,12 @@ class _Maker:
 
     def _defined(self, at: int) -> Defined:
         each = self.definitions[at]
-        defined = object.__new__(Defined)
-        fields = {
-            "name": each.name,
-            "kind": each.kind,
-            "qualified_name": each.qualified_name,
-            "start_line": each.row + 1,
-            "end_line": each.stop_row,
-        }
-        object.__setattr__(defined, "__dict__", fields)  # half the time of what a frozen class does
-        return defined
+        return Defined(each.name, each.kind, each.qualified_name, each.row + 1, each.stop_row)
 
     # --- parents ---------------------------------------------------------------------------------------
 
     def parents(self, sections: Sequence[int], parts: Sequence[_Part]) -> dict[int, Chunk]:
-        """The file's outline by TOP, and each section by its definition; none for a file that defines nothing."""
+        """Return the outline by TOP and each section by its definition; none for a file without symbols."""
         if not any(each.symbol for each in self.definitions) or not parts:
             return {}
         made = {TOP: self._outline(parts)}
@@ -241,10 +253,11 @@ class _Maker:
             "end_line": parts[-1].last + 1,
             "imports": self.imports.between(0, len(self.code.offsets)),
         }
-        return self.chunk("document", self._fitted([*head, *self._lines(range(len(self.definitions)), TOP)]), fields)
+        lines = self._lines(range(len(self.definitions)), TOP)
+        return self.chunk(self._fitted([*head, *lines]), fields, "document")
 
     def _section(self, at: int, above: ChunkId | None) -> Chunk:
-        """All of a definition where a parent may be that long, else what it declares."""
+        """Return a definition as a whole where it fits a parent, else the signatures in it."""
         each = self.definitions[at]
         start, stop = trimmed(self.code.text, (self.code.offsets[each.first_row], self.code.offsets[each.stop_row]))
         text = self.code.text[start:stop]
@@ -258,10 +271,10 @@ class _Maker:
             "end_line": each.stop_row,
             "context_prefix": self._prefix(at, inside=False),
         }
-        return self.chunk("section", text, fields)
+        return self.chunk(text, fields, "section")
 
     def _lines(self, places: range, top: int) -> Iterator[str]:
-        """A line for each definition that is not minor, indented by how deep it stands below `top`."""
+        """Return a line for each definition that is not minor, indented by its depth below `top`."""
         depths = {top: 0 if top == TOP else 1}
         for at in places:
             each = self.definitions[at]
@@ -272,7 +285,7 @@ class _Maker:
                 yield INDENT * min(depths[each.parent], DEEPEST_SECTION) + each.signature
 
     def _fitted(self, lines: Iterable[str]) -> str:
-        """As many lines as a parent may have."""
+        """Return as many lines as fit a parent."""
         room = self.code.budget.target_chars * PARENT_TARGETS
         kept: list[str] = []
         for line in lines:
@@ -285,7 +298,7 @@ class _Maker:
 
 
 def _symbol(main: Definition | None) -> dict[str, Any]:
-    """The fields that tell of it, in a dict of their own."""
+    """Return the chunk fields of a definition, in a new dict."""
     if main is None:
         return {}
     return {

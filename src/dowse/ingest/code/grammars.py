@@ -1,57 +1,66 @@
-"""The name of a language goes in; its compiled grammar comes out, or nothing where no wheel for it is installed."""
+"""Tree-sitter grammars: the name of a language enters, its compiled grammar and query leave.
+
+`queries/LANGUAGE.scm` holds the query of a language. Each pattern captures a definition under its kind and its name as
+`@name`. `@minor.KIND` never makes a chunk of its own (a constant, a field, a prototype); `@scope.KIND` only encloses
+others (an impl block); `@scope` is a receiver or qualifier in front of the name. Where two patterns match one name, the
+first wins. `@call` is a called function, `@import` an import, `@above` a comment, decorator or attribute that belongs
+to the definition below it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
 from functools import cache
 from importlib import import_module
-from types import MappingProxyType
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from dowse.ingest.code.code_queries import CORE, Queries
-from dowse.ingest.code.code_queries_more import MORE
+import msgspec
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Query
 
-# Only where the wheel is not called like the language, or offers several grammars.
-_WHEELS: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "typescript": ("typescript", "language_typescript"),
-        "tsx": ("typescript", "language_tsx"),
-        "csharp": ("c_sharp", "language"),
-        "php": ("php", "language_php"),
-        "shell": ("bash", "language"),
-        "terraform": ("hcl", "language"),
-    }
-)
+# Installed with Dowse, and with the extra `langs`.
+_TYPESCRIPT = ("typescript", "tsx")
+CORE = ("python", "go", "java", "javascript", *_TYPESCRIPT, "c", "cpp", "csharp", "rust", "ruby", "php", "shell")
+MORE = ("kotlin", "swift", "scala", "sql", "lua", "terraform", "elixir")
+# Only where the wheel has another name than the language, or offers several grammars.
+_WHEELS = {
+    "typescript": ("typescript", "language_typescript"),
+    "tsx": ("typescript", "language_tsx"),
+    "csharp": ("c_sharp", "language"),
+    "php": ("php", "language_php"),
+    "shell": ("bash", "language"),
+    "terraform": ("hcl", "language"),
+}
+_INHERITS = re.compile(r"; inherits: (\w+)\n")
 
 
-@dataclass(frozen=True)
-class Grammar:
-    """A language that can be parsed, and its compiled question."""
+class Grammar(msgspec.Struct, frozen=True):
+    """Language that can be parsed, and its compiled query."""
 
     name: str
     language: Language
-    query: Query  # definitions, then references: one walk over the tree takes two thirds of the time of two
+    query: Query  # definitions and references: one walk over the tree takes two thirds of the time of two
 
 
 def wheel_of(name: str) -> tuple[str, str]:
-    """The module of a language's wheel, and the function in it that gives the grammar."""
+    """Return the module of a language's wheel, and the function in it that returns the grammar."""
     module, function = _WHEELS.get(name, (name, "language"))
     return f"tree_sitter_{module}", function
 
 
-def queries_of(name: str) -> Queries | None:
-    return CORE.get(name) or MORE.get(name)
+def query_of(name: str) -> str:
+    """Return the text of a language's query, behind that of the language it inherits from."""
+    text = (files("dowse.ingest.code") / "queries" / f"{name}.scm").read_text("utf-8")
+    base = _INHERITS.match(text)
+    return query_of(base[1]) + text if base else text
 
 
 @cache
 def grammar_of(name: str) -> Grammar | None:
-    """Compiled once a process. None for a language that no table names, and for an extra that is not installed."""
-    queries = queries_of(name)
-    if queries is None:
+    """Return the grammar, compiled once a process; None for an unknown or not installed language."""
+    if name not in CORE and name not in MORE:
         return None
     module, function = wheel_of(name)
     try:
@@ -63,4 +72,4 @@ def grammar_of(name: str) -> Grammar | None:
     from tree_sitter import Language, Query
 
     language = Language(getattr(wheel, function)())
-    return Grammar(name, language, Query(language, queries.definitions + queries.references))
+    return Grammar(name, language, Query(language, query_of(_TYPESCRIPT[0] if name in _TYPESCRIPT else name)))

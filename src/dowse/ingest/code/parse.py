@@ -1,18 +1,18 @@
-"""The text of a source file and its grammar go in; the definitions, calls and imports in it come out.
+"""Syntax of source code: text and a grammar enter; definitions, calls and imports leave.
 
-Everything is told in rows (lines from 0): chunks are whole lines, and rows need no translation between the bytes that
-tree-sitter counts and our characters. A parse that takes too long, or finds more error than program, gives nothing.
+Places are rows (lines from 0): chunks are whole lines, and rows need no translation between the bytes of tree-sitter
+and characters. A parse that takes too long, or finds mostly errors, returns nothing.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, count
-from operator import add
+from itertools import accumulate
 from time import thread_time
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from dowse.ingest.code.grammars import Grammar
 from dowse.ingest.code.names import called, clipped, imported, name_and_scope, summary_of
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 PARSE_S = 0.5  # of CPU for any file, and
 PARSE_S_PER_MB = 0.75  # for each megabyte of it; chosen: well-formed source takes a sixth of that
-READ_BYTES = 16384  # how much the parser gets at a time, and so how often the limit is looked at: every 2 ms
+READ_BYTES = 16384  # a block of input; the limit is checked at each, every 2 ms
 MOST_ERROR = 0.3  # share of the bytes; chosen: above it the tree is guesswork, below it errors are local
 LONGEST_ERROR = 5_000  # tokens; a query over n of them in one flat list takes n² time: 20 ms at this length
 MOST_LOOKED_AT = 100_000  # nodes, when errors are added up; chosen: some 20 ms
-DEEPEST = 16  # levels that a qualified name tells; chosen, and it bounds what nested files cost
+DEEPEST = 16  # levels of a qualified name; chosen, it bounds the cost of nested files
 LONGEST_NAME_CHARS = 120  # chosen
 LONGEST_SIGNATURE_CHARS = 200  # chosen
 LONGEST_SUMMARY_CHARS = 300  # chosen: two or three sentences
 MOST_COMMENT = 60  # lines that are read for a summary; chosen
-LONGEST_INDENT_BYTES = 60  # chosen: what stands further left on the line is other code, as in a minified file
+LONGEST_INDENT_BYTES = 60  # chosen: a definition further right follows other code, as in a minified file
 MINOR, SCOPE = "minor.", "scope."
 METHOD_HOLDERS = frozenset(
     ("class", "interface", "struct", "union", "enum", "record", "trait", "object", "impl", "annotation")
@@ -45,13 +45,13 @@ _HEAD_WORD = re.compile(r"\w+")
 
 
 class Definition(NamedTuple):
-    """Something with a name. Its rows begin with the comments and decorators above it. A tuple: there are very many."""
+    """Named part of a file. Its rows include the comments and decorators above it."""
 
     name: str
     kind: str
     qualified_name: str
     first_row: int
-    row: int  # where the name stands
+    row: int  # of the name
     stop_row: int  # exclusive
     parent: int  # place in the list of the major one around it; -1 at the top
     minor: bool  # makes no chunk of its own
@@ -60,25 +60,23 @@ class Definition(NamedTuple):
     summary: str | None
 
 
-@dataclass(frozen=True)
-class Syntax:
-    """What a file defines and uses, in the order of its lines."""
+class Syntax(msgspec.Struct, frozen=True):
+    """Definitions, calls and imports of a file, in the order of its lines."""
 
     definitions: list[Definition]
     nodes: list[Node]  # of the definitions
     root: Node
     calls: list[tuple[int, str]]  # row and name, sorted
     imports: list[tuple[int, str]]  # row and path, sorted
-    above: dict[int, int]  # last row → first row of the comments and decorators that stand alone
+    above: dict[int, int]  # last row → first row of the comments and decorators on rows of their own
     summary: str | None  # of the file as a whole
 
     def lead(self, row: int) -> int:
         return lead(self.above, row)
 
 
-@dataclass(frozen=True)
-class Source:
-    """A file's text in the three shapes that are needed of it."""
+class SourceText(msgspec.Struct, frozen=True):
+    """Text of a file as lines, as bytes and by line starts."""
 
     lines: list[str]
     data: bytes
@@ -88,28 +86,25 @@ class Source:
         return self.data[node.start_byte : node.end_byte].decode("utf-8", "replace")
 
 
-def line_starts(sizes: Iterable[int]) -> list[int]:
-    """Where lines of these sizes begin, each with its end of one; and where the last one ends."""
-    return list(map(add, accumulate(sizes, initial=0), count()))
-
-
 def lead(above: dict[int, int], row: int) -> int:
-    """The row where what stands at `row` begins, with the comments and decorators right above it."""
+    """Return the first row of the comments and decorators right above a row, or the row."""
     while (first := above.get(row - 1)) is not None:
         row = first
     return row
 
 
 def parse(text: str, lines: list[str], offsets: list[int], grammar: Grammar) -> Syntax | None:
-    """None when the text is not, or not in time, understood. `offsets` are those of the lines, in characters."""
+    """Parse a text; None when it has too many errors or takes too long. `offsets` count characters."""
     from tree_sitter import QueryCursor
 
     data = text.encode()
     root = _root(data, grammar)
     if root is None:
         return None
-    starts = offsets if len(data) == len(text) else line_starts([len(line.encode()) for line in lines])
-    source = Source(lines, data, starts)
+    starts = (
+        offsets if len(data) == len(text) else list(accumulate((len(line.encode()) + 1 for line in lines), initial=0))
+    )
+    source = SourceText(lines, data, starts)
     defined, found = _parted(QueryCursor(grammar.query).matches(root))
     matches = _matches(defined)
     above = _standing_alone(found["above"], source)
@@ -146,7 +141,7 @@ def _root(data: bytes, grammar: Grammar) -> Node | None:
 
 
 def _too_broken(root: Node, size_bytes: int) -> bool:
-    """Whether errors are too large a part of the file, or so long that a query over them would not end."""
+    """Tell whether errors are too large a part of the file, or too long for a query over them."""
     wrong_bytes, looked_at = 0, 0
     stack = [root]
     while stack:
@@ -163,7 +158,7 @@ def _too_broken(root: Node, size_bytes: int) -> bool:
 
 
 def _parted(found: Iterable[Captured]) -> tuple[list[Captured], dict[str, list[Node]]]:
-    """The matches that are definitions, and the nodes of the others by what they were captured as."""
+    """Return the matches that are definitions, and the nodes of the others by capture."""
     definitions: list[Captured] = []
     references: dict[str, list[Node]] = {"call": [], "import": [], "above": []}
     for match in found:
@@ -178,7 +173,7 @@ def _parted(found: Iterable[Captured]) -> tuple[list[Captured], dict[str, list[N
 
 
 def _matches(found: Iterable[Captured]) -> list[Match]:
-    """In the order of the text, outer before inner; of two matches on one name the earlier pattern's."""
+    """Return definitions in order, outer before inner; of two on one name the earlier pattern's."""
     by_name: dict[int, tuple[int, Match]] = {}
     for pattern, captures in found:
         kind = next(each for each in captures if each not in ("name", "scope") and each[0] != "_")
@@ -192,9 +187,9 @@ def _matches(found: Iterable[Captured]) -> list[Match]:
     return matches
 
 
-def _definitions(matches: list[Match], source: Source, above: dict[int, int], language: str) -> list[Definition]:
+def _definitions(matches: list[Match], source: SourceText, above: dict[int, int], language: str) -> list[Definition]:
     made: list[Definition] = []
-    around: list[tuple[int, int, int]] = []  # where it ends, its place, how deep it stands
+    around: list[tuple[int, int, int]] = []  # where it ends, its index, its depth
     for at, (capture, node, name_node, scope_node) in enumerate(matches):
         start, end = node.start_byte, node.end_byte
         while around and around[-1][0] <= start:
@@ -232,12 +227,12 @@ def _definitions(matches: list[Match], source: Source, above: dict[int, int], la
     return made
 
 
-def _comment(first: int, row: int, source: Source) -> str | None:
+def _comment(first: int, row: int, source: SourceText) -> str | None:
     return summary_of(source.lines[first : min(row, first + MOST_COMMENT)], LONGEST_SUMMARY_CHARS)
 
 
-def _signature(node: Node, name: Node, body: Node | None, source: Source) -> str:
-    """What stands before the body, in one line; annotations on lines of their own are left out."""
+def _signature(node: Node, name: Node, body: Node | None, source: SourceText) -> str:
+    """Return the text before the body, in one line, without annotations on lines of their own."""
     row, name_row = node.start_point[0], name.start_point[0]
     if name_row > row and _ANNOTATION.match(source.data, source.starts[row]):
         row = name_row
@@ -250,14 +245,14 @@ def _signature(node: Node, name: Node, body: Node | None, source: Source) -> str
 
 
 def _block_name(signature: str) -> tuple[str, str]:
-    """`resource "queue" "jobs"` is the resource queue.jobs; a block without labels is called like its kind."""
+    """Return kind and name of a block: `resource "queue" "jobs"` is the resource queue.jobs."""
     word = _HEAD_WORD.match(signature)
     kind = word.group() if word else "block"
     return kind, ".".join(_LABELS.findall(signature)) or kind
 
 
-def _docstring(body: Node | None, source: Source, language: str) -> str | None:
-    """What the first statement of a Python body says, if it is a text."""
+def _docstring(body: Node | None, source: SourceText, language: str) -> str | None:
+    """Return the docstring of a Python body."""
     if language != "python" or body is None:
         return None
     first = _first_statement(body)
@@ -279,7 +274,7 @@ def _first_statement(body: Node) -> Node | None:
 
 
 def _comment_rows(above: dict[int, int]) -> int:
-    """How many rows of comments the file begins with."""
+    """Count the rows of comments at the beginning of the file."""
     ends = {first: last for last, first in above.items()}
     row = 0
     while (last := ends.get(row)) is not None:
@@ -287,8 +282,8 @@ def _comment_rows(above: dict[int, int]) -> int:
     return row
 
 
-def _standing_alone(nodes: Sequence[Node], source: Source) -> dict[int, int]:
-    """Rows of comments, decorators and the like that share them with nothing else."""
+def _standing_alone(nodes: Sequence[Node], source: SourceText) -> dict[int, int]:
+    """Return rows of comments and decorators that have the row for themselves, last row to first."""
     rows: dict[int, int] = {}
     for node in nodes:
         (first, left), (last, right) = node.start_point, node.end_point
@@ -301,7 +296,7 @@ def _standing_alone(nodes: Sequence[Node], source: Source) -> dict[int, int]:
     return rows
 
 
-def _calls(nodes: Sequence[Node], source: Source) -> list[tuple[int, str]]:
+def _calls(nodes: Sequence[Node], source: SourceText) -> list[tuple[int, str]]:
     names: dict[bytes, str | None] = {}
     found: list[tuple[int, int, str]] = []
     data = source.data
@@ -317,7 +312,7 @@ def _calls(nodes: Sequence[Node], source: Source) -> list[tuple[int, str]]:
     return [(row, name) for _, row, name in found]
 
 
-def _imports(nodes: Sequence[Node], source: Source, language: str) -> list[tuple[int, str]]:
+def _imports(nodes: Sequence[Node], source: SourceText, language: str) -> list[tuple[int, str]]:
     return sorted(
         (node.start_point[0], path) for node in nodes for path in imported(source.text(node), language) if path
     )

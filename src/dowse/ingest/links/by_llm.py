@@ -1,7 +1,7 @@
-"""Stored documents go in; edges that only a reader can see, told by a language model and checked, go into the store.
+"""Edges found by a language model, validated and stored.
 
-The rules are R-16 and R-18: a few chunks at a time, known relations only, weights in (0, 1], no edge from a chunk to
-itself. A document is done when all its batches were answered; what is not done is asked about by the next run.
+The model gets a few chunks at a time. An edge needs a known relation, a weight in (0, 1] and two different chunks. A
+document is done when all its batches are answered; the next run asks about the others.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from html import escape
 from math import isfinite
 from typing import Any
+
+import msgspec
 
 from dowse.errors import UnavailableError
 from dowse.filters import exclude_document
 from dowse.identity import id_number, number_id
-from dowse.ports import LLM, Ids, Progress, Reporter, Store, StoreReader, StoreWriter
+from dowse.ports import LLM, Progress, Reporter, Store, StoreReader, StoreWriter
 from dowse.types import Chunk, Edge
 
 MAKER = "llm"
@@ -28,68 +30,60 @@ RELATIONS: Mapping[str, str] = {
     "contradicts": "the source says the opposite of the target",
     "part_of": "the source is a part of what the target describes",
     "similar_to": "both say much the same",
-    "sequence": "the source precedes the target",  # C-44
+    "sequence": "the source precedes the target",
     "caused_by": "what the source describes happened because of the target",
 }
 PASSAGE_CHARACTERS = 1200  # about 300 tokens: nearly all of a chunk
-TIMEOUT_S = 60.0  # chosen: nobody waits for it
+TIMEOUT_S = 60.0  # chosen: no user waits for it
 MAX_TOKENS = 1500
-FAILURES_IN_A_ROW = 3  # chosen: then the model is down, and the rest is left for later
+FAILURES_IN_A_ROW = 3  # chosen: then the model is down; the next run continues
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029]")
 _LABEL = re.compile(r"\[?[Cc]?(\d{1,4})\]?")
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "edges": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "source": {"type": "string"},
-                    "target": {"type": "string"},
-                    "relation": {"type": "string", "enum": list(RELATIONS)},
-                    "weight": {"type": "number"},
-                    "description": {"type": "string"},
-                },
-                "required": ["source", "target", "relation", "weight", "description"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["edges"],
-    "additionalProperties": False,
+_FIELDS: Mapping[str, Any] = {
+    "source": {"type": "string"},
+    "target": {"type": "string"},
+    "relation": {"type": "string", "enum": list(RELATIONS)},
+    "weight": {"type": "number"},
+    "description": {"type": "string"},
 }
 
 
-@dataclass(frozen=True)
-class LlmOptions:
-    """How to ask. The defaults are those of R-16 and R-18."""
+def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON schema of an object with exactly these properties."""
+    return {
+        "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False,
+    }  # fmt: skip
 
-    batch: int = 5  # chunks a question
+
+_SCHEMA = _closed({"edges": {"type": "array", "items": _closed(_FIELDS)}})
+
+
+class LlmOptions(msgspec.Struct, frozen=True):
+    """Options of linking by a language model."""
+
+    batch: int = 5  # chunks a prompt
     overlap: int = 0  # chunks that a batch shares with the one before
     workers: int = 3
     min_weight: float = 0.0  # weaker edges are dropped
     most_per_source: int = 0  # heaviest edges that a chunk keeps; 0: all
-    across: bool = True  # also between documents, where vectors say that chunks are near
+    across: bool = True  # also between documents, for chunks with similar vectors
     nearness: float = 0.5  # least cosine of a pair
     most_pairs: int = 3  # a chunk
-    most_documents: int | None = None  # asked about in this run
+    most_documents: int | None = None  # in this run
 
 
-@dataclass(frozen=True)
-class LlmReport:
-    """What a run did. `left` documents wait for the next; `note` says why it ended early."""
+class LlmReport(msgspec.Struct, frozen=True):
+    """Result of a run. `left` documents wait for the next; `note` is the reason for an early end."""
 
     documents: int = 0
     edges: int = 0
-    dropped: int = 0  # edges that broke a rule
+    dropped: int = 0  # invalid edges
     left: int = 0
     note: str = ""
 
 
-@dataclass(frozen=True)
-class _Batch:
-    """Chunks that one question is about. Across documents only edges between the two of a pair count (B-65)."""
+class _Batch(msgspec.Struct, frozen=True):
+    """Chunks of one prompt. Across documents only edges within a pair count."""
 
     chunks: tuple[Chunk, ...]
     pairs: frozenset[frozenset[str]] = frozenset()
@@ -98,7 +92,7 @@ class _Batch:
 def link_by_llm(
     store: Store, writer: StoreWriter, llm: LLM, options: LlmOptions, report: Reporter | None = None
 ) -> LlmReport:
-    """Ask about every document that was not asked about since it changed."""
+    """Find edges for every document that changed since its last run."""
     reader = store.reader()
     waiting = list(writer.unlinked(MAKER))
     wanted = waiting if options.most_documents is None else waiting[: options.most_documents]
@@ -106,9 +100,9 @@ def link_by_llm(
     note = ""
     with ThreadPoolExecutor(options.workers, thread_name_prefix="dowse-link") as pool:
         for number, document_id in enumerate(wanted, start=1):
-            asked = pool.map(lambda batch: _answer(llm, batch), _batches(reader, document_id, options))
+            answers = pool.map(lambda batch: _answer(llm, batch), _batches(reader, document_id, options))
             try:
-                edges, lost = _merged(asked, options)
+                edges, lost = _merged(answers, options)
             except UnavailableError as err:
                 failures, note = failures + 1, str(err)
                 if failures == FAILURES_IN_A_ROW:
@@ -121,7 +115,7 @@ def link_by_llm(
     return LlmReport(done, made, dropped, len(waiting) - done, note)
 
 
-# --- what is asked ------------------------------------------------------------------------------------
+# --- prompts ------------------------------------------------------------------------------------------
 
 
 def _batches(reader: StoreReader, document_id: str, options: LlmOptions) -> Iterator[_Batch]:
@@ -136,8 +130,10 @@ def _batches(reader: StoreReader, document_id: str, options: LlmOptions) -> Iter
 
 
 def _pairs(reader: StoreReader, document_id: str, chunks: Sequence[Chunk], options: LlmOptions) -> Iterator[_Batch]:
-    """Chunks with the nearest ones of other documents, pair by pair, never torn apart."""
-    vectors, exist = reader.vectors(_ids(chunks))
+    """Yield chunks with the nearest ones of other documents; a pair is never split."""
+    import numpy as np
+
+    vectors, exist = reader.vectors(np.array([id_number(chunk.id) for chunk in chunks], np.uint64))
     where = (exclude_document(document_id),)
     found: dict[frozenset[str], tuple[Chunk, Chunk]] = {}
     for chunk, vector, there in zip(chunks, vectors, exist.tolist(), strict=True):
@@ -157,17 +153,11 @@ def _pairs(reader: StoreReader, document_id: str, chunks: Sequence[Chunk], optio
         yield _Batch(tuple(members.values()), frozenset(key for key, _ in part))
 
 
-def _ids(chunks: Sequence[Chunk]) -> Ids:
-    import numpy as np
-
-    return np.array([id_number(chunk.id) for chunk in chunks], np.uint64)
-
-
 def prompt_of(chunks: Sequence[Chunk], tag: str) -> str:
-    """Passages are data: between tags that nobody can guess, escaped, and declared untrusted (B-57)."""
+    """Write the prompt. Passages are untrusted: escaped, between tags that cannot be guessed."""
     relations = "\n".join(f"- {name}: {meaning}" for name, meaning in RELATIONS.items())
     passages = "\n".join(
-        f'<{tag} id="C{number}">\n{_escaped(_shown(chunk))}\n</{tag}>' for number, chunk in enumerate(chunks, start=1)
+        f'<{tag} id="C{number}">\n{_escaped(chunk)}\n</{tag}>' for number, chunk in enumerate(chunks, start=1)
     )
     return (
         "Say how these passages relate to each other. Relations, from source to target:\n"
@@ -181,17 +171,13 @@ def prompt_of(chunks: Sequence[Chunk], tag: str) -> str:
     )
 
 
-def _shown(chunk: Chunk) -> str:
+def _escaped(chunk: Chunk) -> str:
     head = chunk.context_prefix or chunk.qualified_name or chunk.document_title
-    return (f"{head}\n{chunk.text}" if head else chunk.text)[:PASSAGE_CHARACTERS]
+    text = (f"{head}\n{chunk.text}" if head else chunk.text)[:PASSAGE_CHARACTERS]
+    return escape(_CONTROL.sub(" ", text), quote=False)
 
 
-def _escaped(text: str) -> str:
-    plain = _CONTROL.sub(" ", text)
-    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-# --- what is answered ---------------------------------------------------------------------------------
+# --- answers ------------------------------------------------------------------------------------------
 
 
 def _answer(llm: LLM, batch: _Batch) -> tuple[list[Edge], int]:
@@ -205,7 +191,7 @@ def _answer(llm: LLM, batch: _Batch) -> tuple[list[Edge], int]:
 
 
 def edges_of(reply: Any, chunks: Sequence[Chunk]) -> tuple[list[Edge], int]:
-    """The edges that keep the rules, and how many did not. A reply of another shape holds none."""
+    """Return the valid edges and the number of invalid ones. A reply of another shape has none."""
     rows = reply.get("edges") if isinstance(reply, Mapping) else reply
     rows = rows if isinstance(rows, list) else []
     edges = [edge for row in rows if (edge := _edge(row, chunks))]
@@ -222,8 +208,8 @@ def _edge(row: Any, chunks: Sequence[Chunk]) -> Edge | None:
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not isfinite(weight) or not 0 < weight <= 1:
         return None
     description = row.get("description")
-    told = " ".join(description.split())[:300] if isinstance(description, str) else ""
-    return Edge(source, target, str(relation), float(weight), told)
+    text = " ".join(description.split())[:300] if isinstance(description, str) else ""
+    return Edge(source, target, str(relation), float(weight), text)
 
 
 def _member(label: Any, chunks: Sequence[Chunk]) -> str | None:
@@ -233,7 +219,7 @@ def _member(label: Any, chunks: Sequence[Chunk]) -> str | None:
 
 
 def _merged(answers: Iterator[tuple[list[Edge], int]], options: LlmOptions) -> tuple[list[Edge], int]:
-    """All answers about a document: of two that say the same the heavier counts; then pruned."""
+    """Merge the answers about a document: keep the heavier of two equal edges, then prune."""
     best: dict[tuple[str, str, str], Edge] = {}
     dropped = 0
     for edges, lost in answers:
@@ -246,7 +232,7 @@ def _merged(answers: Iterator[tuple[list[Edge], int]], options: LlmOptions) -> t
 
 
 def pruned(edges: Iterable[Edge], options: LlmOptions) -> Iterator[Edge]:
-    """By weight first, then the heaviest of each source (R-16); ties by target and relation."""
+    """Drop light edges, then keep the heaviest of each source; ties by target and relation."""
     order = sorted(edges, key=lambda edge: (edge.source_id, -edge.weight, edge.target_id, edge.relation))
     counts: dict[str, int] = {}
     for edge in order:

@@ -1,34 +1,34 @@
-"""A chunk goes in; what it speaks of comes out: calls, imports, links, names, paths, codes, services."""
+"""TargetReference extraction: calls, imports, links, names, paths and codes that a chunk mentions."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from dowse.link_names import CODE, CODE_PATTERN, FILE, MODULE, SERVICE, SYMBOL, THREAD, name_parts, thread_name
 from dowse.types import Chunk
 
-MOST_REFERENCES = 64  # a chunk; chosen: a table of everything ties everything to everything
-SHORTEST_PLAIN = 4  # letters of a name that stands alone; chosen: shorter ones are words
-MEMORY_LIMIT = 100_000  # words; chosen: those of a large tree, in some 30 MB
-LONGEST_KEPT_CHARS = 200  # of a remembered word; chosen: longer ones are data
+MOST_REFERENCES = 64  # a chunk; chosen: a longer table would link everything to everything
+SHORTEST_PLAIN = 4  # letters of an unqualified name; chosen: shorter ones are words
+MEMO_WORDS = 100_000  # chosen: those of a large tree, in some 30 MB
+LONGEST_MEMO_CHARS = 200  # of a cached word; chosen: longer ones are data
 LONGEST_TEXT_CHARS = 20_000  # chosen: ten times a long chunk
 WEIGHTS = {
-    # chosen, in the order of how sure we are that one end explains the other
+    # chosen: the surer that one end explains the other, the higher
     "calls": 0.8, "documents": 0.9, "replies_to": 0.9, "deploys": 0.8, "references": 0.7, "imports": 0.6,
     "mentions": 0.6,
 }  # fmt: skip
-SERVICE_WEIGHT = 0.4  # of a mention: a service is a big place
+SERVICE_WEIGHT = 0.4  # of a mention; lower, because a service is large
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Called everywhere and defined by everyone: a name alone does not tell whose is meant.
+# Names that many files define and call: the name alone does not identify the target.
 COMMON_NAMES = _words(
     "add all any append apply args assert begin bind build bytes call cancel catch check clear clone close code "
     "compare config connect contains copy count create data debug decode default delete describe dispatch encode end "
@@ -63,90 +63,84 @@ _WORKLOADS = _words("Deployment StatefulSet DaemonSet ReplicaSet Pod Job CronJob
 _IMPORT_WORDS = _words("import from use using require include static type as package export pub mod extern")
 
 
-class Reference(NamedTuple):
-    """Something a chunk speaks of. A tuple, because there are very many."""
+class TargetReference(NamedTuple):
+    """Mention of a target in a chunk. A tuple, because there are very many."""
 
     relation: str
-    kind: str  # as in `names`
-    name: str  # what to look up
+    kind: str  # as in `link_names`
+    name: str  # to look up
     spelled: str  # as written: path, qualified name, import
-    line: int | None = None  # of the file that is meant
+    line: int | None = None  # of the target file
     anchor: str = ""
-    exact: bool = True  # False: the name may be a word like any other
+    exact: bool = True  # False: the name may be a common word
 
 
-Said = tuple[str, Reference]  # as written, and what it means
+Mention = tuple[str, TargetReference]  # as written, and its meaning
 _T = TypeVar("_T")
 
 
-class Speech:
-    """Tells what chunks speak of. Words, calls and imports come again and again: what each means is found out once."""
+class ReferenceExtractor:
+    """Extracts the references of chunks. Words, calls and imports repeat, so each is analysed once."""
 
     def __init__(self) -> None:
-        self._words = _Memory(_said)
-        self._calls = _Memory(_called)
-        self._imports = _Memory(_imported)
+        self._words = _Memo(_mentions)
+        self._calls = _Memo(_called)
+        self._imports = _Memo(_imported)
 
-    def references_of(self, chunk: Chunk) -> list[Reference]:
-        """Each once, in order of how sure they are; bounded."""
+    def references_of(self, chunk: Chunk) -> list[TargetReference]:
+        """Return each reference once, the surest first, at most MOST_REFERENCES."""
         if chunk.level != "chunk":
             return []
         found = self._code(chunk) if chunk.corpus_type.startswith("CODE") else list(self._prose(chunk))
         if chunk.thread_id:
-            found.append(Reference("replies_to", THREAD, thread_name(chunk), chunk.thread_id))
+            found.append(TargetReference("replies_to", THREAD, thread_name(chunk), chunk.thread_id))
         return list(dict.fromkeys(found))[:MOST_REFERENCES] if len(found) > 1 else found
 
-    def _code(self, chunk: Chunk) -> list[Reference]:
+    def _code(self, chunk: Chunk) -> list[TargetReference]:
         found = [reference for spelled in chunk.calls_out for reference in self._calls[spelled]]
-        if chunk.imports:
-            found += [reference for spelled in chunk.imports for reference in self._imports[spelled]]
-        if chunk.corpus_type == "CODE_DEPLOY" and chunk.service_name and _runs(chunk):
-            found.append(Reference("deploys", SERVICE, chunk.service_name, chunk.service_name))
+        found += [reference for spelled in chunk.imports for reference in self._imports[spelled]]
+        # A workload or an image starts a program; other resources only lead to one.
+        runs = chunk.symbol_kind in _WORKLOADS or (chunk.symbol_kind is None and chunk.language == "dockerfile")
+        if chunk.corpus_type == "CODE_DEPLOY" and chunk.service_name and runs:
+            found.append(TargetReference("deploys", SERVICE, chunk.service_name, chunk.service_name))
         return found
 
-    def _prose(self, chunk: Chunk) -> Iterator[Reference]:
+    def _prose(self, chunk: Chunk) -> Iterator[TargetReference]:
         text = chunk.text[:LONGEST_TEXT_CHARS]
         yield from self._headings(chunk, text)
         links = list(_links(text))
         yield from links
         if "ADR" in text:
             for match in _ADR.finditer(text):
-                yield Reference("mentions", CODE, f"ADR-{match[1]}", match[0])
-        said = self._said(text)
-        yield from (each for _, each in said if each.kind == CODE)
+                yield TargetReference("mentions", CODE, f"ADR-{match[1]}", match[0])
+        mentions = self._mentions(text)
+        yield from (each for _, each in mentions if each.kind == CODE)
         taken = {link.spelled for link in links}
-        for path, each in said:
+        for path, each in mentions:
             if each.kind == FILE and (each.line is not None or path not in taken):
                 taken.add(path)
                 yield each
         if "`" in text:
-            for match in _TICKED.finditer(text):
-                spelled = match[1].strip()
-                if spelled not in taken and _SYMBOL.fullmatch(spelled):
-                    yield from _symbol("mentions", spelled)
-        yield from (each for written, each in said if each.kind == SYMBOL and written not in taken)
+            yield from _ticked("mentions", text, taken)
+        yield from (each for written, each in mentions if each.kind == SYMBOL and written not in taken)
 
-    def _said(self, text: str) -> list[Said]:
-        """Codes, paths and names that stand alone. None holds a blank, and a blank ends one as the text's end does."""
+    def _mentions(self, text: str) -> list[Mention]:
+        """Return codes, paths and names of a text, word by word: none contains a blank."""
         return [each for found in map(self._words.__getitem__, text.split()) for each in found]
 
-    def _headings(self, chunk: Chunk, text: str) -> Iterator[Reference]:
-        """Symbols that the heading of a section names: the section is about them."""
+    def _headings(self, chunk: Chunk, text: str) -> Iterator[TargetReference]:
+        """Yield symbols in the heading of a section, which documents them."""
         if not chunk.corpus_type.startswith("DOC"):
             return
         first = _HEADING.match(text)
         line = first[1] if first else (chunk.section_path or "").rpartition(" > ")[2]
         if "`" in line:
-            for match in _TICKED.finditer(line):
-                if _SYMBOL.fullmatch(match[1].strip()):
-                    yield from _symbol("documents", match[1].strip())
-        for _, each in self._said(line):
-            if each.kind == SYMBOL:
-                yield each._replace(relation="documents")
+            yield from _ticked("documents", line, ())
+        yield from (each._replace(relation="documents") for _, each in self._mentions(line) if each.kind == SYMBOL)
 
 
-class _Memory(dict[str, tuple[_T, ...]]):
-    """Computes what it misses, and is emptied when full."""
+class _Memo(dict[str, tuple[_T, ...]]):
+    """Cache that computes missing values and is cleared when full."""
 
     def __init__(self, compute: Callable[[str], Iterable[_T]]) -> None:
         super().__init__()
@@ -154,71 +148,72 @@ class _Memory(dict[str, tuple[_T, ...]]):
 
     def __missing__(self, key: str) -> tuple[_T, ...]:
         value = tuple(self._compute(key))
-        if len(key) <= LONGEST_KEPT_CHARS:
-            if len(self) >= MEMORY_LIMIT:
+        if len(key) <= LONGEST_MEMO_CHARS:
+            if len(self) >= MEMO_WORDS:
                 self.clear()
             self[key] = value
         return value
 
 
-def _said(word: str) -> Iterator[Said]:
+def _mentions(word: str) -> Iterator[Mention]:
     if word.isalpha() and word.islower():
         return
     for match in CODE_PATTERN.finditer(word):
-        yield match[0], Reference("mentions", CODE, match[0], match[0])
+        yield match[0], TargetReference("mentions", CODE, match[0], match[0])
     for match in _PATH.finditer(word):
         path = match[0].partition(":")[0]
         line = int(match[1]) if match[1] else None
-        yield path, Reference("mentions", FILE, path.rpartition("/")[2], path, line=line)
+        yield path, TargetReference("mentions", FILE, path.rpartition("/")[2], path, line=line)
     for match in _BARE.finditer(word):
         for each in _symbol("mentions", match[0]):
             yield match[0], each
 
 
-def _called(spelled: str) -> list[Reference]:
+def _called(spelled: str) -> list[TargetReference]:
     parts = [part for part in name_parts(spelled.partition("(")[0]) if part]
     if not parts or (len(parts) == 1 and common(parts[-1])):
         return []
-    return [Reference("calls", SYMBOL, parts[-1], ".".join(parts), exact=len(parts) > 1)]
+    return [TargetReference("calls", SYMBOL, parts[-1], ".".join(parts), exact=len(parts) > 1)]
 
 
-def _imported(spelled: str) -> Iterator[Reference]:
+def _imported(spelled: str) -> Iterator[TargetReference]:
     for path in import_paths(spelled):
-        yield Reference("imports", MODULE, path.rstrip("/").rpartition("/")[2], path)
-
-
-def _runs(chunk: Chunk) -> bool:
-    """Whether it starts a program, and does not merely lead to one or bound it."""
-    return chunk.symbol_kind in _WORKLOADS or (chunk.symbol_kind is None and chunk.language == "dockerfile")
+        yield TargetReference("imports", MODULE, path.rstrip("/").rpartition("/")[2], path)
 
 
 def import_paths(spelled: str) -> Iterator[str]:
-    """What an import statement, or the module it names, leads to, as paths without extension; relative ones as such."""
+    """Yield the paths of an import statement or a module name, without extension."""
     quoted = _IMPORTED.findall(spelled)
     words = quoted or [word.strip(",;") for word in _WORD.findall(spelled)]
     names = [word for word in words if word and word not in _IMPORT_WORDS]
     if "from" in words and "import" in words and not quoted and len(names) > 1:
-        names = [
-            names[0],
-            *(f"{names[0]}.{each}" if not names[0].endswith(".") else names[0] + each for each in names[1:]),
-        ]
+        package = names[0] if names[0].endswith(".") else f"{names[0]}."
+        names = [names[0], *(package + each for each in names[1:])]
     for name in names:
         if name.startswith(("./", "../", "/")) or "/" in name:
             yield re.sub(r"\.(?:[cm]?[jt]sx?|py|h|hpp|vue|svelte)$", "", name)
-        elif name.startswith("."):  # Python: one dot is this folder, each further one leads up
+        elif name.startswith("."):  # Python: one dot is this folder, each further one a folder up
             bare = name.lstrip(".")
             yield "./" + "../" * (len(name) - len(bare) - 1) + bare.replace(".", "/")
         elif cleaned := name.replace("::", "/").replace("\\", "/").replace(".", "/").strip("/*"):
             yield cleaned.removeprefix("crate/").removeprefix("self/")
 
 
-def _symbol(relation: str, spelled: str) -> Iterator[Reference]:
+def _symbol(relation: str, spelled: str) -> Iterator[TargetReference]:
     parts = [part for part in name_parts(spelled.partition("(")[0]) if part]
     if parts and (len(parts) > 1 or (len(parts[0]) >= SHORTEST_PLAIN and not common(parts[0]))):
-        yield Reference(relation, SYMBOL, parts[-1], ".".join(parts))
+        yield TargetReference(relation, SYMBOL, parts[-1], ".".join(parts))
 
 
-def _links(text: str) -> Iterator[Reference]:
+def _ticked(relation: str, text: str, taken: Collection[str]) -> Iterator[TargetReference]:
+    """Yield symbols in backticks."""
+    for match in _TICKED.finditer(text):
+        spelled = match[1].strip()
+        if spelled not in taken and _SYMBOL.fullmatch(spelled):
+            yield from _symbol(relation, spelled)
+
+
+def _links(text: str) -> Iterator[TargetReference]:
     found = [match[1] for match in _LINK.finditer(text)]
     if "`" in text:
         found += [match[1] or match[2] for match in _RST.finditer(text)]
@@ -228,7 +223,7 @@ def _links(text: str) -> Iterator[Reference]:
         path, _, anchor = unquote(address).partition("#")
         if path and ":" not in path and not path.startswith("//"):
             name = path.rstrip("/").rpartition("/")[2]
-            yield Reference("references", FILE, name, path, anchor=anchor)
+            yield TargetReference("references", FILE, name, path, anchor=anchor)
 
 
 def common(name: str) -> bool:
@@ -236,6 +231,6 @@ def common(name: str) -> bool:
 
 
 def joined_path(folder: str, path: str) -> str | None:
-    """A path as written in a file of this folder, inside the source; None when it leads out of it."""
+    """Join a path written in a file of this folder; None if it leads out of the source."""
     joined = posixpath.normpath(posixpath.join(folder, path)) if not path.startswith("/") else path.lstrip("/")
     return None if joined.startswith("..") else joined.removeprefix("./")

@@ -1,67 +1,60 @@
-"""A Compose file goes in; a piece for each of its services comes out, with what it says of services."""
+"""Compose files: a chunk and facts for each service."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dowse.ingest.chunking.document import Piece
+from dowse.ingest.chunking.document import ChunkSpan
 from dowse.ingest.manifests.yaml_nodes import Node
-from dowse.ingest.manifests.yaml_parts import SEPARATOR, Page, Region, parts, regions, whole_or_parts
+from dowse.ingest.manifests.yaml_parts import Region, TextLines, keyed_regions, spans_of
 from dowse.ingest.services.addresses import image_type
-from dowse.ingest.services.settings_facts import environment_facts, hosts
+from dowse.ingest.services.facts import environment_facts, hosts
 from dowse.types import ServiceFact
 
 
 def is_compose(root: Node | None) -> bool:
-    """Its services have an image or are built; nothing of it is a Kubernetes resource."""
+    """Tell whether services have an image or a build; a Kubernetes resource has an `apiVersion`."""
     services = root.get("services") if root else None
     if root is None or services is None or services.kind != "map" or root.get("apiVersion"):
         return False
     return any(value.get("image") or value.get("build") or value.get("extends") for _, value in services.members())
 
 
-def compose_pieces(page: Page, root: Node) -> Iterator[Piece]:
-    """What stands before, between and behind the services is cut as it comes."""
+def compose_pieces(page: TextLines, root: Node) -> Iterator[ChunkSpan]:
+    """Return the chunks of the services. Text before, between and behind them is cut by size."""
     services = next(((key, value) for key, value in root.pairs if key.text == "services"), None)
     if services is None:
         return
-    inside = Region(services[0].first, _stop(page, root, services[0].first))
-    own = [(key, value) for key, value in services[1].pairs if key.kind == "text"]
-    for region, number in regions(page, inside, [key.first for key, _ in own]):
-        if number is None:  # up to the line of `services` itself, which alone says nothing
-            alone = not any(line.strip() for line in page.lines[: region.first]) and region.stop == region.first + 1
-            yield from () if alone else _others(page, Region(0, region.stop), root)
-        else:
-            yield from _service(page, region, own[number][0].text, own[number][1])
-    yield from _others(page, Region(inside.stop, len(page.lines)), root)
+    inside = Region(services[0].first, root.after(services[0].first, len(page.lines)))
+    for region, pair in keyed_regions(page, inside, services[1].named()):
+        if pair is not None:
+            yield from _service(page, region, pair[0].text, pair[1])
+            continue
+        # Up to the line of `services`, which by itself is not worth a chunk.
+        alone = not any(line.strip() for line in page.lines[: region.first]) and region.stop == region.first + 1
+        yield from () if alone else spans_of(page, Region(0, region.stop), root)
+    if inside.stop < len(page.lines):
+        yield from spans_of(page, Region(inside.stop, len(page.lines)), root)
 
 
-def _stop(page: Page, root: Node, first: int) -> int:
-    """Where the key behind `services` starts."""
-    return min((key.first for key, _ in root.pairs if key.first > first), default=len(page.lines))
-
-
-def _others(page: Page, region: Region, root: Node) -> Iterator[Piece]:
-    if region.first < region.stop:
-        yield from (Piece(part.span, SEPARATOR.join(part.path)) for part in parts(page, region, root))
-
-
-def _service(page: Page, region: Region, name: str, service: Node) -> Iterator[Piece]:
+def _service(page: TextLines, region: Region, name: str, service: Node) -> Iterator[ChunkSpan]:
     facts = tuple(_facts(name, service))
     title = f"Compose service {name}"
     image = service.text_at("image") or service.text_at("build") or service.text_at("build", "context")
-    for number, part in enumerate(whole_or_parts(page, region, service)):
-        yield Piece(
-            part.span,
-            SEPARATOR.join((title, *part.path)),
-            symbol_name=name,
-            symbol_kind="service",
-            qualified_name=f"services.{name}",
-            signature=f"{title} ({image})" if image else title,
-            service_name=name,
-            calls_out=hosts(facts),
-            facts=facts if number == 0 else (),
-        )
+    yield from spans_of(
+        page,
+        region,
+        service,
+        title,
+        whole=True,
+        facts=facts,
+        symbol_name=name,
+        symbol_kind="service",
+        qualified_name=f"services.{name}",
+        signature=f"{title} ({image})" if image else title,
+        service_name=name,
+        calls_out=hosts(facts),
+    )
 
 
 def _facts(name: str, service: Node) -> Iterator[ServiceFact]:
@@ -76,7 +69,7 @@ def _facts(name: str, service: Node) -> Iterator[ServiceFact]:
 
 
 def _environment(node: Node | None) -> list[tuple[str, str]]:
-    """As a map or as a list of NAME=value."""
+    """Return the variables of a map or of a list of NAME=value."""
     if node is None:
         return []
     if node.kind == "map":

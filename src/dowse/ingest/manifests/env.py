@@ -1,34 +1,26 @@
-"""A file of environment variables goes in; a Document of their names and comments comes out, never of their values."""
+"""Reader of environment files: names and comments of variables, never their values."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from dowse.ingest.chunking.document import Heading, Piece, build, decode, file_name
+from dowse.ingest.chunking.document import ChunkSpan, build, decode
 from dowse.ingest.chunking.pack import CODE, windows
-from dowse.ingest.sources.kinds import kind_of
 from dowse.ports import SourceFile
 from dowse.types import Document
 
 _SETTING = re.compile(r"(?P<name>\s*(?:export\s+)?[A-Za-z_][\w.-]*)\s*[=:]\s*(?P<value>.*)")
 
 
-@dataclass(frozen=True)
-class EnvReader:
-    """Which settings there are is worth finding; what they are set to here may be a secret of any form."""
-
-    name: str = "env"
-
-    def read(self, file: SourceFile) -> Document:
-        text = without_values(decode(file.data))
-        spans = windows(text, (0, len(text)), CODE.fitted(text))
-        pieces = (Piece(span, "Environment variables", symbol_kind="settings") for span in spans)
-        return build(file, kind_of(file), text, Heading(file_name(file)), pieces)
+def read_env(file: SourceFile) -> Document:
+    """Read the names of settings. A value may be a secret of any form."""
+    text = without_values(decode(file.data))
+    spans = windows(text, (0, len(text)), CODE.fitted(text))
+    return build(file, text, (ChunkSpan(span, "Environment variables", symbol_kind="settings") for span in spans))
 
 
 def without_values(text: str) -> str:
-    """`NAME=` and comments, line for line. What is neither may be the rest of a value, and goes."""
+    """Keep `NAME=` and comments, line for line; any other line may be part of a value."""
     lines: list[str] = []
     quote = ""
     for line in text.split("\n"):

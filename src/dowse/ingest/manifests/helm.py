@@ -1,7 +1,7 @@
-"""A chart's values or a template go in; pieces come out, though a template need not be YAML before it is filled in.
+"""Helm charts: chunks of values and of templates, which need not be YAML before rendering.
 
-A template is cut at its `---` lines, and what it makes is read off its lines. A chart is called like its folder: that
-is Helm's rule for charts, and the name a template cannot tell.
+A template is cut at its `---` lines, and a pattern finds the kind and name of its resource. A chart has the name of its
+folder: that is Helm's rule, and a template does not hold the name itself.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from dowse.ingest.chunking.document import Piece
+from dowse.ingest.chunking.document import ChunkSpan, trail
 from dowse.ingest.chunking.pack import windows
 from dowse.ingest.manifests.yaml_nodes import Node
-from dowse.ingest.manifests.yaml_parts import SEPARATOR, Page, Region, parts
-from dowse.ingest.services.settings_facts import config_facts, environment_facts
+from dowse.ingest.manifests.yaml_parts import Region, TextLines, marked_regions, parts
+from dowse.ingest.services.facts import config_facts, environment_facts
 from dowse.types import ServiceFact
 
 _KIND = re.compile(r"^kind:[ \t]*[\"']?(?P<kind>[A-Za-z]+)", re.MULTILINE)
 _NAME = re.compile(r"^metadata:[ \t]*\n(?:[ \t]*(?:#.*|\{\{.*)?\n)*[ \t]+name:[ \t]*(?P<name>.+)$", re.MULTILINE)
 _CHART = re.compile(r"\.Chart\.Name|\.Release\.Name|fullname|\.name\"")
 _PLAIN = re.compile(r"[\"']?(?P<name>[A-Za-z0-9.-]+)[\"']?\s*(?:#.*)?")
-# Under these keys of a chart's values stand the variables of its containers.
+# Keys of a chart's values that hold the variables of its containers.
 _ENVIRONMENT = frozenset(
     ("env", "environment", "envvars", "extraenv", "extraenvvars", "config", "configmap", "settings")
 )
@@ -32,24 +32,20 @@ def is_template(path: str, text: str) -> bool:
 
 
 def chart_of(path: str) -> str:
-    """The folder of the chart that a file lies in, "" when it is not clear."""
+    """Return the folder of the chart that holds a file, "" when there is none."""
     folders = path.split("/")[:-1]
     if "templates" in folders:
         folders = folders[: folders.index("templates")]
     return folders[-1] if folders else ""
 
 
-def template_pieces(page: Page, path: str) -> Iterator[Piece]:
+def template_pieces(page: TextLines, path: str) -> Iterator[ChunkSpan]:
     chart = chart_of(path) if "/templates/" in f"/{path}" else ""
-    marks = [at for at, line in enumerate(page.lines) if line.startswith("---")]
-    starts = [0, *(at + 1 for at in marks)]
-    stops = [*marks, len(page.lines)]
-    for first, stop in zip(starts, stops, strict=True):
-        if first < stop:
-            yield from _resource(page, Region(first, stop), chart)
+    for region in marked_regions(page):
+        yield from _resource(page, region, chart)
 
 
-def _resource(page: Page, region: Region, chart: str) -> Iterator[Piece]:
+def _resource(page: TextLines, region: Region, chart: str) -> Iterator[ChunkSpan]:
     start, stop = page.span(region)
     text = page.text[start:stop]
     kind = found["kind"] if (found := _KIND.search(text)) else ""
@@ -60,7 +56,7 @@ def _resource(page: Page, region: Region, chart: str) -> Iterator[Piece]:
     )
     whole = stop - start <= page.whole_chars
     for number, span in enumerate([(start, stop)] if whole else windows(page.text, (start, stop), page.budget)):
-        yield Piece(
+        yield ChunkSpan(
             span,
             title or chart,
             symbol_name=(name or None) if kind else None,
@@ -72,7 +68,7 @@ def _resource(page: Page, region: Region, chart: str) -> Iterator[Piece]:
 
 
 def _template_name(text: str, chart: str) -> str:
-    """What the resource is called once the template is filled in, as far as it can be told."""
+    """Return the name of the rendered resource, "" where the template does not show it."""
     found = _NAME.search(text)
     if found is None:
         return ""
@@ -85,11 +81,11 @@ def is_chart(name: str, root: Node | None) -> bool:
     return name == "chart.yaml" and root is not None and bool(root.text_at("name"))
 
 
-def chart_pieces(page: Page, root: Node) -> Iterator[Piece]:
+def chart_pieces(page: TextLines, root: Node) -> Iterator[ChunkSpan]:
     name = root.text_at("name")
     library = root.text_at("type") == "library"
     facts = () if library else (ServiceFact("declares", name, "Chart"),)
-    yield Piece(
+    yield ChunkSpan(
         (0, len(page.text)),
         f"Helm chart {name}",
         symbol_name=name,
@@ -105,7 +101,7 @@ def is_values(name: str) -> bool:
     return name.startswith("values") and name.endswith((".yaml", ".yml"))
 
 
-def values_pieces(page: Page, root: Node, path: str) -> Iterator[Piece]:
+def values_pieces(page: TextLines, root: Node, path: str) -> Iterator[ChunkSpan]:
     chart = chart_of(path)
     title = f"Helm values of {chart}" if chart else "Helm values"
     cut = parts(page, page.all, root)
@@ -114,13 +110,13 @@ def values_pieces(page: Page, root: Node, path: str) -> Iterator[Piece]:
     for part, (first, stop) in zip(cut, pairwise([0, *stops]), strict=True):
         last = part is cut[-1]
         own = tuple(fact for line, fact in facts if first <= line < stop or (last and line >= stop))
-        yield Piece(
-            part.span, SEPARATOR.join((title, *part.path)), symbol_kind="values", service_name=chart or None, facts=own
+        yield ChunkSpan(
+            part.span, trail(title, *part.path), symbol_kind="values", service_name=chart or None, facts=own
         )
 
 
 def _values_facts(root: Node, chart: str) -> Iterator[tuple[int, ServiceFact]]:
-    """Line and fact of every address; one outside the variables counts only if it is that of a known service."""
+    """Return line and fact of every address; outside of variables only addresses of known services count."""
     waiting: list[tuple[str, Node, bool]] = [("", root, False)]
     while waiting:
         name, node, environment = waiting.pop()

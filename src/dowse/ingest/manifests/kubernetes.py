@@ -1,32 +1,23 @@
-"""The resources of a Kubernetes file go in; a piece for each comes out, with what it says of services.
+"""Kubernetes manifests: a chunk and facts for each resource.
 
-A resource belongs to a service by R-09: a Service by its own name, a workload by the Service that selects it, else by
-its `app` label, else by its own name.
+A resource belongs to a service: a Service by its own name, a workload by the Service that selects it, else by its
+`app` label, else by its own name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dowse.ingest.chunking.document import Piece
+from dowse.ingest.chunking.document import ChunkSpan
 from dowse.ingest.manifests.yaml_nodes import Node, YamlDocument
-from dowse.ingest.manifests.yaml_parts import SEPARATOR, Page, Region, whole_or_parts
+from dowse.ingest.manifests.yaml_parts import Region, TextLines, spans_of
 from dowse.ingest.services.addresses import PORT_NAMES, image_type
-from dowse.ingest.services.settings_facts import environment_facts, hosts
+from dowse.ingest.services.facts import environment_facts, hosts
 from dowse.types import ServiceFact
 
+_JOBS = ("Job", "CronJob")
 WORKLOADS = frozenset(
-    (
-        "Deployment",
-        "StatefulSet",
-        "DaemonSet",
-        "ReplicaSet",
-        "Job",
-        "CronJob",
-        "Pod",
-        "Rollout",
-        "ReplicationController",
-    )
+    ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "Rollout", "ReplicationController", *_JOBS)
 )
 _APP_LABELS = ("app.kubernetes.io/name", "app", "k8s-app", "app.kubernetes.io/instance")
 
@@ -35,18 +26,18 @@ def is_kube(root: Node | None) -> bool:
     return root is not None and bool(root.text_at("kind")) and bool(root.text_at("apiVersion"))
 
 
-def kube_pieces(page: Page, documents: Sequence[YamlDocument]) -> Iterator[Piece]:
-    """One piece a resource; one that is longer than a parent is cut, and each part bears the resource's name."""
+def kube_pieces(page: TextLines, documents: Sequence[YamlDocument]) -> Iterator[ChunkSpan]:
+    """Return one chunk a resource; a very long one is cut, and each part has the resource's name."""
     names = _services(documents)
     for region, root in document_regions(page, documents):
-        if root is None or not is_kube(root):
-            yield from (Piece(part.span) for part in whole_or_parts(page, region, root))
-            continue
-        yield from _resource(page, region, root, names)
+        if root is not None and is_kube(root):
+            yield from _resource(page, region, root, names)
+        else:  # without the keys that lead to a part
+            yield from (ChunkSpan(each.span) for each in spans_of(page, region, root, whole=True))
 
 
-def document_regions(page: Page, documents: Sequence[YamlDocument]) -> Iterator[tuple[Region, Node | None]]:
-    """The lines of each document, from behind its `---` up to the next one."""
+def document_regions(page: TextLines, documents: Sequence[YamlDocument]) -> Iterator[tuple[Region, Node | None]]:
+    """Return the region of each document, from behind its `---` up to the next one."""
     stops = [max(each.first - 1, 0) for each in documents[1:]] + [len(page.lines)]
     for number, (document, stop) in enumerate(zip(documents, stops, strict=True)):
         above = (line.strip() for line in page.lines[: document.first])
@@ -55,24 +46,26 @@ def document_regions(page: Page, documents: Sequence[YamlDocument]) -> Iterator[
             yield Region(first, stop), document.root
 
 
-def _resource(page: Page, region: Region, root: Node, names: dict[str, str]) -> Iterator[Piece]:
+def _resource(page: TextLines, region: Region, root: Node, names: dict[str, str]) -> Iterator[ChunkSpan]:
     kind, name = root.text_at("kind"), _name(root)
     namespace = root.text_at("metadata", "namespace")
     service = service_of(root, names)
     title = f"{kind} {name}".strip()
     facts = _facts(root, kind, name, service)
-    for number, part in enumerate(whole_or_parts(page, region, root)):
-        yield Piece(
-            part.span,
-            SEPARATOR.join((title, *part.path)),
-            symbol_name=name or None,
-            symbol_kind=kind,
-            qualified_name="/".join(each for each in (namespace, kind, name) if each),
-            signature=f"{root.text_at('apiVersion')} {title}",
-            service_name=service or None,
-            calls_out=hosts(facts),
-            facts=facts if number == 0 else (),
-        )
+    yield from spans_of(
+        page,
+        region,
+        root,
+        title,
+        whole=True,
+        facts=facts,
+        symbol_name=name or None,
+        symbol_kind=kind,
+        qualified_name="/".join(each for each in (namespace, kind, name) if each),
+        signature=f"{root.text_at('apiVersion')} {title}",
+        service_name=service or None,
+        calls_out=hosts(facts),
+    )
 
 
 def _name(root: Node) -> str:
@@ -80,12 +73,12 @@ def _name(root: Node) -> str:
 
 
 def _app(root: Node | None, *keys: str) -> str:
-    """The `app` label among the labels at that place."""
+    """Return the `app` label among the labels at a path of keys."""
     return next((found for label in _APP_LABELS if root and (found := root.text_at(*keys, label))), "")
 
 
 def _services(documents: Sequence[YamlDocument]) -> dict[str, str]:
-    """By `app` label: the Service of this file that selects it; where several do, the one that is called so."""
+    """Return by `app` label the Service of this file that selects it; of several the one with that name."""
     found: dict[str, str] = {}
     for document in documents:
         root = document.root
@@ -97,7 +90,7 @@ def _services(documents: Sequence[YamlDocument]) -> dict[str, str]:
 
 
 def service_of(root: Node, names: dict[str, str]) -> str:
-    """The service that a resource belongs to, "" when it belongs to none or to several."""
+    """Return the service that a resource belongs to, "" when it belongs to none or to several."""
     kind, name = root.text_at("kind"), _name(root)
     if kind == "Service":
         return name
@@ -114,7 +107,7 @@ def service_of(root: Node, names: dict[str, str]) -> str:
 
 
 def _pods(root: Node) -> Node | None:
-    """The template of a workload's pods; a Pod is its own."""
+    """Return the template of a workload's pods; a Pod is its own."""
     if root.text_at("kind") == "Pod":
         return root
     return root.get("spec", "jobTemplate", "spec", "template") or root.get("spec", "template")
@@ -136,14 +129,14 @@ def _facts(root: Node, kind: str, name: str, service: str) -> tuple[ServiceFact,
 
 
 def _generated(root: Node) -> Iterator[ServiceFact]:
-    """The ConfigMaps that a kustomization makes."""
+    """Return facts of the ConfigMaps that a kustomization generates."""
     for each in _items(root, "configMapGenerator"):
         pairs = (item.text.partition("=") for item in _items(each, "literals"))
         yield from environment_facts(configmap(each.text_at("name")), [(key, value) for key, _, value in pairs])
 
 
 def configmap(name: str) -> str:
-    """Whom the settings of a ConfigMap are for, until a workload takes it."""
+    """Return the owner of a ConfigMap's settings until a workload uses it."""
     return f"configmap/{name}"
 
 
@@ -175,7 +168,7 @@ def _workload_facts(root: Node, name: str, service: str, namespace: str) -> Iter
 
 
 def _ports(ports: Node | None, service: str, key: str) -> Iterator[ServiceFact]:
-    """What is spoken at a port, as far as its name or `appProtocol` says."""
+    """Return the protocol of each port, as far as its name or `appProtocol` shows it."""
     for each in ports.items if ports else ():
         number = each.text_at(key)
         spoken = (each.text_at("appProtocol") or each.text_at("name")).lower()

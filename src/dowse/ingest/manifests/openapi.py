@@ -1,12 +1,12 @@
-"""An OpenAPI description goes in; a piece for each operation and each schema comes out."""
+"""OpenAPI descriptions: a chunk for each operation and each schema."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from dowse.ingest.chunking.document import Piece
+from dowse.ingest.chunking.document import ChunkSpan, trail
 from dowse.ingest.manifests.yaml_nodes import Node
-from dowse.ingest.manifests.yaml_parts import SEPARATOR, Page, Region, parts, regions, whole_or_parts
+from dowse.ingest.manifests.yaml_parts import Region, TextLines, keyed_regions, spans_of
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 LONGEST_SUMMARY_CHARS = 300  # chosen: a sentence or two
@@ -18,89 +18,84 @@ def is_openapi(root: Node | None) -> bool:
     )
 
 
-def openapi_pieces(page: Page, root: Node) -> Iterator[Piece]:
+def openapi_pieces(page: TextLines, root: Node) -> Iterator[ChunkSpan]:
     title = root.text_at("info", "title")
-    own = [(key, value) for key, value in root.pairs if key.kind == "text"]
-    rest: list[Region] = []
-    for region, number in regions(page, page.all, [key.first for key, _ in own]):
-        key, value = own[number] if number is not None else (None, None)
-        if key is None or value is None or key.text not in ("paths", "components", "definitions"):
+    rest: list[Region] = []  # neither operations nor schemas: the title, servers, security
+    for region, pair in keyed_regions(page, page.all, root.named()):
+        if pair is None or pair[0].text not in ("paths", "components", "definitions"):
             rest.append(region)
             continue
-        yield from _head(page, rest, root, title)
+        yield from _rest(page, rest, root, title)
         rest = []
-        if key.text == "paths":
-            yield from _paths(page, region, value, title)
-        else:
-            yield from _schemas(page, region, value, title)
-    yield from _head(page, rest, root, title)
+        yield from (_paths if pair[0].text == "paths" else _schemas)(page, region, pair[1], title)
+    yield from _rest(page, rest, root, title)
 
 
-def _head(page: Page, rest: Sequence[Region], root: Node, title: str) -> Iterator[Piece]:
-    """What is neither an operation nor a schema: the title, servers, security."""
+def _rest(page: TextLines, rest: list[Region], root: Node, title: str) -> Iterator[ChunkSpan]:
     if rest:
-        region = Region(rest[0].first, rest[-1].stop)
-        yield from (Piece(part.span, SEPARATOR.join((title, *part.path))) for part in parts(page, region, root))
+        yield from spans_of(page, Region(rest[0].first, rest[-1].stop), root, title)
 
 
-def _paths(page: Page, region: Region, paths: Node, title: str) -> Iterator[Piece]:
-    own = [(key, value) for key, value in paths.pairs if key.kind == "text"]
-    for inner, number in regions(page, region, [key.first for key, _ in own]):
-        if number is not None:
-            yield from _operations(page, inner, own[number][0].text, own[number][1], title)
+def _paths(page: TextLines, region: Region, paths: Node, title: str) -> Iterator[ChunkSpan]:
+    for inner, pair in keyed_regions(page, region, paths.named()):
+        if pair is not None:
+            yield from _operations(page, inner, pair[0].text, pair[1], title)
 
 
-def _operations(page: Page, region: Region, path: str, item: Node, title: str) -> Iterator[Piece]:
+def _operations(page: TextLines, region: Region, path: str, item: Node, title: str) -> Iterator[ChunkSpan]:
     own = [(key, value) for key, value in item.pairs if key.text in METHODS and value.kind == "map"]
-    found = list(regions(page, region, [key.first for key, _ in own]))
-    for inner, number in found:
-        if number is None:  # the path's own line, which belongs to its first operation; or it has none
-            if not own:
-                yield Piece(page.span(inner), f"{title}{SEPARATOR}{path}")
-            continue
-        first = region.first if number == 0 else inner.first
-        yield from _operation(page, Region(first, inner.stop), path, own[number], title)
+    if not own:
+        yield ChunkSpan(page.span(region), trail(title, path))
+    for inner, pair in keyed_regions(page, region, own):
+        if pair is not None:  # the path's own line belongs to its first operation
+            first = region.first if pair is own[0] else inner.first
+            yield from _operation(page, Region(first, inner.stop), path, pair, title)
 
 
-def _operation(page: Page, region: Region, path: str, own: tuple[Node, Node], title: str) -> Iterator[Piece]:
-    method, operation = own[0].text.upper(), own[1]
-    call = f"{method} {path}"
+def _operation(page: TextLines, region: Region, path: str, pair: tuple[Node, Node], title: str) -> Iterator[ChunkSpan]:
+    operation = pair[1]
+    call = f"{pair[0].text.upper()} {path}"
     name = operation.text_at("operationId") or call
     summary = operation.text_at("summary") or operation.text_at("description")
-    for part in whole_or_parts(page, region, operation):
-        yield Piece(
-            part.span,
-            SEPARATOR.join(each for each in (title, f"{call} {name}" if name != call else call, *part.path) if each),
-            symbol_name=name,
-            symbol_kind="operation",
-            qualified_name=call,
-            signature=call,
-            summary=summary[:LONGEST_SUMMARY_CHARS] or None,
-        )
+    yield from spans_of(
+        page,
+        region,
+        operation,
+        title,
+        f"{call} {name}" if name != call else call,
+        whole=True,
+        symbol_name=name,
+        symbol_kind="operation",
+        qualified_name=call,
+        signature=call,
+        summary=summary[:LONGEST_SUMMARY_CHARS] or None,
+    )
 
 
-def _schemas(page: Page, region: Region, components: Node, title: str) -> Iterator[Piece]:
-    """Schemas by name, also under Swagger's `definitions`; the other components are cut as they come."""
+def _schemas(page: TextLines, region: Region, components: Node, title: str) -> Iterator[ChunkSpan]:
+    """Return the schemas by name, also under Swagger's `definitions`; other components are cut by size."""
     holder = next(((key, value) for key, value in components.pairs if key.text == "schemas"), None)
     if holder is None:
-        yield from (Piece(p.span, SEPARATOR.join((title, *p.path))) for p in parts(page, region, components))
+        yield from spans_of(page, region, components, title)
         return
-    before = Region(region.first, max(holder[0].first, region.first))
-    stop = min((key.first for key, _ in components.pairs if key.first > holder[0].first), default=region.stop)
-    for other in (before, Region(stop, region.stop)):
+    first = holder[0].first
+    stop = components.after(first, region.stop)
+    for other in (Region(region.first, max(first, region.first)), Region(stop, region.stop)):
         if other.first < other.stop:
-            yield from (Piece(p.span, SEPARATOR.join((title, *p.path))) for p in parts(page, other, components))
-    own = [(key, value) for key, value in holder[1].pairs if key.kind == "text"]
-    for inner, number in regions(page, Region(holder[0].first, stop), [key.first for key, _ in own]):
-        if number is None:
+            yield from spans_of(page, other, components, title)
+    for inner, pair in keyed_regions(page, Region(first, stop), holder[1].named()):
+        if pair is None:
             continue
-        key, value = own[number]
-        for part in whole_or_parts(page, inner, value):
-            yield Piece(
-                part.span,
-                SEPARATOR.join((title, f"schema {key.text}", *part.path)),
-                symbol_name=key.text,
-                symbol_kind="schema",
-                qualified_name=f"schemas.{key.text}",
-                summary=value.text_at("description")[:LONGEST_SUMMARY_CHARS] or None,
-            )
+        name, schema = pair[0].text, pair[1]
+        yield from spans_of(
+            page,
+            inner,
+            schema,
+            title,
+            f"schema {name}",
+            whole=True,
+            symbol_name=name,
+            symbol_kind="schema",
+            qualified_name=f"schemas.{name}",
+            summary=schema.text_at("description")[:LONGEST_SUMMARY_CHARS] or None,
+        )

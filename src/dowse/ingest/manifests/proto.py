@@ -1,14 +1,14 @@
-"""A .proto file goes in; a Document with a chunk for each message, enum and remote procedure comes out."""
+"""Reader of .proto files: a chunk for each message, enum and remote procedure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from dowse.ingest.chunking.document import Heading, Piece, build, decode, file_name
-from dowse.ingest.manifests.yaml_parts import SEPARATOR, Page, Region, page_of, parts
-from dowse.ingest.sources.kinds import kind_of
+import msgspec
+
+from dowse.ingest.chunking.document import ChunkSpan, build, decode, trail
+from dowse.ingest.manifests.yaml_parts import Region, TextLines, page_of, spans_of
 from dowse.ports import SourceFile
 from dowse.types import Document
 
@@ -20,9 +20,8 @@ _QUIET = re.compile(r"//.*|\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'")
 _COMMENT = re.compile(r"\s*(?://|/\*|\*)\s?/?(?P<text>.*?)(?:\*/)?\s*")
 
 
-@dataclass(frozen=True)
-class Declared:
-    """A message, enum, service or procedure. Its region holds the comment above it, too."""
+class Declared(msgspec.Struct, frozen=True):
+    """Message, enum, service or procedure. Its region includes the comment above it."""
 
     kind: str
     name: str
@@ -30,52 +29,45 @@ class Declared:
     region: Region
 
 
-@dataclass(frozen=True)
-class ProtoReader:
-    """Reads declarations by their braces; comments and strings do not count."""
-
-    name: str = "proto"
-
-    def read(self, file: SourceFile) -> Document:
-        text = decode(file.data)
-        page = page_of(text)
-        package = found["name"] if (found := _PACKAGE.search(text)) else ""
-        return build(file, kind_of(file), text, Heading(file_name(file)), _pieces(page, package))
+def read_proto(file: SourceFile) -> Document:
+    """Read declarations by their braces; braces in comments and strings do not count."""
+    text = decode(file.data)
+    package = found["name"] if (found := _PACKAGE.search(text)) else ""
+    return build(file, text, _pieces(page_of(text), package))
 
 
-def _pieces(page: Page, package: str) -> Iterator[Piece]:
+def _pieces(page: TextLines, package: str) -> Iterator[ChunkSpan]:
     imports = tuple(found["path"] for found in _IMPORT.finditer(page.text))
     done = 0
-    for declared in _declared(page, page.all):
-        if declared.region.first > done:
-            region = Region(done, declared.region.first)
-            yield from (Piece(part.span, package, imports=imports) for part in parts(page, region, None))
-        yield from _service(page, declared, package) if declared.kind == "service" else _block(page, declared, package)
-        done = declared.region.stop
-    if done < len(page.lines):
-        yield from (
-            Piece(part.span, package, imports=imports) for part in parts(page, Region(done, len(page.lines)), None)
-        )
+    for declared in (*_declared(page, page.all), None):
+        stop = declared.region.first if declared else len(page.lines)
+        if stop > done:
+            yield from spans_of(page, Region(done, stop), None, package, imports=imports)
+        if declared:
+            yield from (_service if declared.kind == "service" else _block)(page, declared, package)
+            done = declared.region.stop
 
 
-def _block(page: Page, declared: Declared, package: str, owner: str = "") -> Iterator[Piece]:
-    """A message that is too long is cut where it is; each part bears its name."""
-    qualified = f"{owner}.{declared.name}" if owner else declared.name
+def _block(page: TextLines, declared: Declared, package: str, owner: str = "") -> Iterator[ChunkSpan]:
+    """Return the chunk of a declaration; a long message is cut by size, and each part has its name."""
     head = page.lines[declared.line].strip().rstrip(" {")
-    for part in parts(page, declared.region, None):
-        yield Piece(
-            part.span,
-            SEPARATOR.join(each for each in (package, f"service {owner}" if owner else "", head) if each),
-            symbol_name=declared.name,
-            symbol_kind=declared.kind,
-            qualified_name=qualified,
-            signature=head,
-            summary=_summary(page, declared) or None,
-        )
+    yield from spans_of(
+        page,
+        declared.region,
+        None,
+        package,
+        f"service {owner}" if owner else "",
+        head,
+        symbol_name=declared.name,
+        symbol_kind=declared.kind,
+        qualified_name=f"{owner}.{declared.name}" if owner else declared.name,
+        signature=head,
+        summary=_summary(page, declared) or None,
+    )
 
 
-def _service(page: Page, declared: Declared, package: str) -> Iterator[Piece]:
-    """The service's own line, which tells all its procedures, and then each of them."""
+def _service(page: TextLines, declared: Declared, package: str) -> Iterator[ChunkSpan]:
+    """Return a chunk for the head of a service, which lists its procedures, and one for each of them."""
     inside = Region(declared.line + 1, declared.region.stop)
     calls = [each for each in _declared(page, inside) if each.kind == "rpc"]
     start, stop = page.span(declared.region)
@@ -85,9 +77,9 @@ def _service(page: Page, declared: Declared, package: str) -> Iterator[Piece]:
     names = ", ".join(_RPC.findall(page.text[start:stop]))
     head = Region(declared.region.first, calls[0].region.first)
     signature = f"service {declared.name}: {names}"
-    yield Piece(
+    yield ChunkSpan(
         page.span(head),
-        SEPARATOR.join(each for each in (package, signature) if each),
+        trail(package, signature),
         symbol_name=declared.name,
         symbol_kind="service",
         qualified_name=declared.name,
@@ -98,14 +90,14 @@ def _service(page: Page, declared: Declared, package: str) -> Iterator[Piece]:
         yield from _block(page, call, package, declared.name)
 
 
-def _summary(page: Page, declared: Declared) -> str:
-    """The comment above a declaration, as one line."""
+def _summary(page: TextLines, declared: Declared) -> str:
+    """Return the comment above a declaration, as one line."""
     found = (_COMMENT.fullmatch(line) for line in page.lines[declared.region.first : declared.line])
     return " ".join(each["text"].strip() for each in found if each and each["text"].strip())[:300]
 
 
-def _declared(page: Page, within: Region) -> Iterator[Declared]:
-    """What is declared at the outermost level of the region, by counting braces."""
+def _declared(page: TextLines, within: Region) -> Iterator[Declared]:
+    """Return the declarations at the outermost level of the region, by counting braces."""
     line = within.first
     while line < within.stop:
         found = _DECLARED.match(page.lines[line])
@@ -117,8 +109,8 @@ def _declared(page: Page, within: Region) -> Iterator[Declared]:
         line = stop
 
 
-def _end(page: Page, line: int, stop: int) -> int:
-    """The line behind the brace or semicolon that ends what starts at this line."""
+def _end(page: TextLines, line: int, stop: int) -> int:
+    """Return the line behind the brace or semicolon that ends the declaration at this line."""
     depth = 0
     for at in range(line, stop):
         text = _QUIET.sub("", page.lines[at])
@@ -128,7 +120,7 @@ def _end(page: Page, line: int, stop: int) -> int:
     return stop
 
 
-def _above(page: Page, line: int, lowest: int) -> int:
+def _above(page: TextLines, line: int, lowest: int) -> int:
     while line > lowest and page.lines[line - 1].lstrip().startswith(("//", "/*", "*")):
         line -= 1
     return line

@@ -1,6 +1,6 @@
-"""A Terraform file, or another one in HCL, goes in; a Document with a chunk for each of its blocks comes out.
+"""Reader of Terraform and other HCL files: a chunk for each block.
 
-By its lines: a block opens at the left margin and ends at a brace there, which is how the formatter writes them all.
+Blocks are found by lines: one opens at the left margin and ends at a brace there, as the formatter writes them all.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dowse.ingest.chunking.document import Heading, Piece, build, decode, file_name
-from dowse.ingest.manifests.yaml_parts import Page, page_of, parts, regions, whole_or_parts
-from dowse.ingest.sources.kinds import kind_of
+from dowse.ingest.chunking.document import ChunkSpan, build, decode
+from dowse.ingest.manifests.yaml_parts import TextLines, page_of, regions, spans_of
 from dowse.ports import SourceFile
 from dowse.types import Document
 
@@ -25,40 +24,42 @@ _PREFIXES = {"variable": "var", "output": "output", "module": "module", "data": 
 
 @dataclass(frozen=True)
 class HclReader:
-    """Reads blocks; settings between them are cut as they come."""
+    """Reader of blocks; settings between them are cut by size."""
 
     name: str = "hcl"
 
     def read(self, file: SourceFile) -> Document:
         text = decode(file.data)
-        return build(file, kind_of(file), text, Heading(file_name(file)), _pieces(page_of(text)))
+        return build(file, text, _pieces(page_of(text)))
 
 
-def _pieces(page: Page) -> Iterator[Piece]:
+def _pieces(page: TextLines) -> Iterator[ChunkSpan]:
     blocks = [(at, found) for at, line in enumerate(page.lines) if (found := _BLOCK.match(line[:LONGEST_LINE_CHARS]))]
     for region, number in regions(page, page.all, [at for at, _ in blocks]):
         if number is None:
-            yield from (Piece(part.span) for part in parts(page, region, None))
+            yield from spans_of(page, region, None)
             continue
         found = blocks[number][1]
         labels = [quoted or plain for quoted, plain in _LABEL.findall(found["labels"])]
         signature = " ".join((found["type"], *labels))
         start, stop = page.span(region)
         described = _DESCRIPTION.search(page.text, start, min(stop, start + page.whole_chars))
-        for part in whole_or_parts(page, region, None):
-            yield Piece(
-                part.span,
-                signature,
-                symbol_name=labels[-1] if labels else found["type"],
-                symbol_kind=found["type"],
-                qualified_name=_address(found["type"], labels),
-                signature=signature,
-                summary=described["text"] if described else None,
-            )
+        yield from spans_of(
+            page,
+            region,
+            None,
+            signature,
+            whole=True,
+            symbol_name=labels[-1] if labels else found["type"],
+            symbol_kind=found["type"],
+            qualified_name=_address(found["type"], labels),
+            signature=signature,
+            summary=described["text"] if described else None,
+        )
 
 
 def _address(kind: str, labels: list[str]) -> str:
-    """As Terraform writes it: `aws_bucket.logs`, `var.region`, `data.aws_ami.base`."""
+    """Return the address in Terraform: `aws_bucket.logs`, `var.region`, `data.aws_ami.base`."""
     prefix = _PREFIXES.get(kind) if labels else kind
     if kind not in ("resource", *_PREFIXES):
         prefix = kind

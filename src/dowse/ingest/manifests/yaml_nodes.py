@@ -1,14 +1,14 @@
-"""The text of a YAML file goes in; its documents come out as trees of nodes that know their lines.
+"""YAML nodes with their lines: the text of a file enters, trees leave.
 
-Built from the parser's events and without recursion, so that neither deep nesting nor aliases that multiply can cost
+They are built from the parser's events and without recursion. Deep nesting and aliases that multiply cannot cost
 memory: both are refused at a limit.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -16,7 +16,7 @@ import msgspec
 from dowse.errors import BadRequestError
 
 DEEPEST = 100  # chosen: a custom resource's schema nests about 40 deep
-MOST_NODES = 200_000  # chosen, with aliases written out: a file of 4 MB has fewer that are meant to be read
+MOST_NODES = 200_000  # chosen, with aliases written out: a file of 4 MB written by people has fewer
 MERGE = "<<"
 
 Event = Any  # of PyYAML, which does not type what its events carry
@@ -25,11 +25,11 @@ _OTHER_LINE_ENDS = re.compile("[\r\x85\u2028\u2029]")
 
 
 class NotYamlError(Exception):
-    """The text is no YAML, or not yet: a template, for example. It is to be read in another way."""
+    """Text that is no YAML, for example a template. It has to be read in another way."""
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A value and the lines it stands on, counted from 0; `last` is its last line, not the one behind it."""
+    """Value and its lines, counted from 0; `last` is its last line, not the one behind it."""
 
     kind: Literal["map", "list", "text"]
     first: int
@@ -40,19 +40,27 @@ class Node(msgspec.Struct, frozen=True):
     items: tuple[Node, ...] = ()
 
     def get(self, *keys: str) -> Node | None:
-        """The value down a path of keys; merged maps count where the map itself has no such key."""
+        """Return the value at a path of keys; merged maps count where the map itself has no such key."""
         node: Node | None = self
         for key in keys:
-            node = node and _value(node, key)
+            node = node and next((value for name, value in node.members() if name == key), None)
         return node
 
     def text_at(self, *keys: str) -> str:
-        """A scalar down a path of keys, "" when there is none."""
+        """Return the scalar at a path of keys, "" when there is none."""
         found = self.get(*keys)
         return found.text.strip() if found and found.kind == "text" else ""
 
+    def named(self) -> list[tuple[Node, Node]]:
+        """Return the pairs of a map whose keys are plain text, without merged ones."""
+        return [(key, value) for key, value in self.pairs if key.kind == "text"]
+
+    def after(self, line: int, stop: int) -> int:
+        """Return the line of the first key of a map behind this line, or `stop`."""
+        return min((key.first for key, _ in self.pairs if key.first > line), default=stop)
+
     def members(self) -> Iterator[tuple[str, Node]]:
-        """The keys of a map that are plain text, with their values; merged ones after its own, each key once."""
+        """Return the plain text keys of a map with their values; merged ones after its own, each key once."""
         seen: set[str] = set()
         for pairs in (self.pairs, *(each.pairs for each in _merged(self))):
             for key, value in pairs:
@@ -61,33 +69,21 @@ class Node(msgspec.Struct, frozen=True):
                     yield key.text, value
 
 
-def _value(node: Node, key: str) -> Node | None:
-    for name, value in node.pairs:
-        if name.text == key:
-            return value
-    return next((value for name, value in node.members() if name == key), None) if _merges(node) else None
-
-
-def _merges(node: Node) -> bool:
-    return any(key.text == MERGE for key, _ in node.pairs)
-
-
 def _merged(node: Node) -> Iterator[Node]:
     for key, value in node.pairs:
         if key.text == MERGE:
             yield from [value] if value.kind == "map" else [each for each in value.items if each.kind == "map"]
 
 
-@dataclass(frozen=True)
-class YamlDocument:
-    """One of the documents of a file. `first` is its line 0-based, behind the `---` that opens it."""
+class YamlDocument(msgspec.Struct, frozen=True):
+    """Document of a file. `first` is its line from 0, behind the `---` that opens it."""
 
     first: int
     root: Node | None
 
 
 class _Open(NamedTuple):
-    """A map or list that is being read."""
+    """Map or list whose end is not read yet."""
 
     kind: Literal["map", "list"]
     first: int
@@ -97,26 +93,23 @@ class _Open(NamedTuple):
 
 
 def compose(text: str) -> list[YamlDocument]:
-    """All documents. Raises NotYamlError for what is no YAML, BadRequestError for what must not be read."""
+    """Return all documents. Raise NotYamlError for other text, BadRequestError beyond a limit."""
     import yaml
 
     clean = _OTHER_LINE_ENDS.sub(" ", text)
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a build without libyaml has the slow one alone
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a build without libyaml has only the slow one
     try:
-        return _composed(yaml.parse(clean, Loader=loader))
+        builder = _Builder()
+        for event in yaml.parse(clean, Loader=loader):
+            if action := builder.actions.get(type(event).__name__):
+                action(event)
+        return builder.documents
     except (yaml.YAMLError, UnicodeEncodeError) as err:
         raise NotYamlError(str(err)) from err
 
 
-def _composed(events: Iterator[Event]) -> list[YamlDocument]:
-    builder = _Builder()
-    for event in events:
-        builder.take(event)
-    return builder.documents
-
-
 class _Builder:
-    """Turns events into nodes, with a stack of its own."""
+    """Builder of nodes from events, with a stack of its own."""
 
     def __init__(self) -> None:
         self.documents: list[YamlDocument] = []
@@ -124,21 +117,16 @@ class _Builder:
         self._anchors: dict[str, Node] = {}
         self._first = 0
         self._root: Node | None = None
-        self._actions = {
+        self.actions: dict[str, Callable[[Event], None]] = {
             "ScalarEvent": self._scalar,
-            "MappingStartEvent": self._start_map,
-            "SequenceStartEvent": self._start_list,
+            "MappingStartEvent": partial(self._open, "map"),
+            "SequenceStartEvent": partial(self._open, "list"),
             "MappingEndEvent": self._end,
             "SequenceEndEvent": self._end,
             "AliasEvent": self._alias,
             "DocumentStartEvent": self._start_document,
             "DocumentEndEvent": self._end_document,
         }
-
-    def take(self, event: Event) -> None:
-        action = self._actions.get(type(event).__name__)
-        if action:
-            action(event)
 
     def _start_document(self, event: Event) -> None:
         explicit = getattr(event, "explicit", False)
@@ -156,17 +144,11 @@ class _Builder:
         last = max(first, end.line - 1 if block and end.column == 0 else end.line)
         self._add(Node("text", first, last, 1, text=event.value), event.anchor)
 
-    def _start_map(self, event: Event) -> None:
-        self._open("map", event)
-
-    def _start_list(self, event: Event) -> None:
-        self._open("list", event)
-
     def _open(self, kind: Literal["map", "list"], event: Event) -> None:
         if len(self._stack) >= DEEPEST:
             raise BadRequestError(
                 f"YAML nested more than {DEEPEST} deep at line {event.start_mark.line + 1}; "
-                "it is not read; leave it out with a line in .dowseignore"
+                "leave it out with a line in .dowseignore"
             )
         flow = bool(event.flow_style)
         self._stack.append(_Open(kind, event.start_mark.line, flow, event.anchor, []))
@@ -185,7 +167,7 @@ class _Builder:
         target = self._anchors.get(name)
         if target is None:
             raise NotYamlError(f"the alias *{name} at line {line + 1} has no anchor above it")
-        # The alias stands on its own line; what it means stands elsewhere.
+        # The alias has its own line; its value has others.
         node = Node(target.kind, line, line, target.size, target.text, target.pairs, target.items)
         self._add(node, None)
 
@@ -193,7 +175,7 @@ class _Builder:
         if node.size > MOST_NODES:
             raise BadRequestError(
                 f"the aliases of this YAML file multiply to more than {MOST_NODES:,} values at line {node.first + 1}; "
-                "it is not read; leave it out with a line in .dowseignore"
+                "leave it out with a line in .dowseignore"
             )
         if anchor:
             self._anchors[anchor] = node

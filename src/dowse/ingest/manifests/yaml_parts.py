@@ -1,29 +1,30 @@
-"""A YAML text and where things start in it go in; spans that keep those things together come out."""
+"""Regions of a manifest: a text and the starts of its parts enter, spans of whole parts leave."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
+from typing import Any
 
-from dowse.ingest.chunking.pack import CODE, Budget, Span, pack, windows
+import msgspec
+
+from dowse.ingest.chunking.document import ChunkSpan, starts_of, trail
+from dowse.ingest.chunking.pack import CODE, LIMIT_TOKENS, Budget, Span, pack, windows
 from dowse.ingest.manifests.yaml_nodes import Node
+from dowse.types import ServiceFact
 
-WHOLE_TOKENS = 1024  # a resource, service, job or operation up to here is one chunk: as long as a parent (design 3)
-SEPARATOR = " > "
+WHOLE_TOKENS = 1024  # a resource, service, job or operation up to here is one chunk: as long as a parent
 
 
-@dataclass(frozen=True)
-class Region:
+class Region(msgspec.Struct, frozen=True):
     """Lines [first, stop), counted from 0."""
 
     first: int
     stop: int
 
 
-@dataclass(frozen=True)
-class Page:
-    """A text by its lines."""
+class TextLines(msgspec.Struct, frozen=True):
+    """Text of a manifest with the offsets of its lines."""
 
     text: str
     lines: list[str]
@@ -35,22 +36,29 @@ class Page:
 
     @property
     def whole_chars(self) -> int:
-        return self.budget.limit_chars * WHOLE_TOKENS // 384
+        return self.budget.limit_chars * WHOLE_TOKENS // LIMIT_TOKENS
 
     @property
     def all(self) -> Region:
         return Region(0, len(self.lines))
 
 
-def page_of(text: str) -> Page:
-    lines = text.split("\n")
-    return Page(text, lines, list(accumulate((len(line) + 1 for line in lines), initial=0)), CODE.fitted(text))
+def page_of(text: str) -> TextLines:
+    return TextLines(text, text.split("\n"), starts_of(text), CODE.fitted(text))
 
 
-def regions(page: Page, within: Region, starts: Sequence[int]) -> Iterator[tuple[Region, int | None]]:
-    """What lies between the starts, with the number of its start; None for what comes before the first.
+def marked_regions(page: TextLines) -> Iterator[Region]:
+    """Return the regions between `---` lines."""
+    marks = [at for at, line in enumerate(page.lines) if line.startswith("---")]
+    for first, stop in zip([0, *(at + 1 for at in marks)], [*marks, len(page.lines)], strict=True):
+        if first < stop:
+            yield Region(first, stop)
 
-    A comment that stands right above a start belongs to it.
+
+def regions(page: TextLines, within: Region, starts: Sequence[int]) -> Iterator[tuple[Region, int | None]]:
+    """Return the regions from start to start with the number of the start, None before the first.
+
+    A comment right above a start belongs to it.
     """
     lines = [_above(page, start, within.first) for start in starts]
     if not lines or lines[0] > within.first:
@@ -60,31 +68,49 @@ def regions(page: Page, within: Region, starts: Sequence[int]) -> Iterator[tuple
             yield Region(first, stop), number
 
 
-def _above(page: Page, line: int, lowest: int) -> int:
+def _above(page: TextLines, line: int, lowest: int) -> int:
     while line > lowest and page.lines[line - 1].lstrip().startswith("#"):
         line -= 1
     return line
 
 
-def whole_or_parts(page: Page, region: Region, node: Node | None, path: tuple[str, ...] = ()) -> Iterator[Part]:
-    """One part where it fits into a long chunk; else what `parts` gives."""
-    start, stop = page.span(region)
-    if stop - start <= page.whole_chars:
-        yield Part((start, stop), path)
-    else:
-        yield from parts(page, region, node, path)
+def keyed_regions(
+    page: TextLines, within: Region, pairs: Sequence[tuple[Node, Node]]
+) -> Iterator[tuple[Region, tuple[Node, Node] | None]]:
+    """Return the regions of the pairs of a map; None for the region before the first."""
+    for region, number in regions(page, within, [key.first for key, _ in pairs]):
+        yield region, None if number is None else pairs[number]
 
 
-@dataclass(frozen=True)
-class Part:
-    """A span and the keys that lead to it."""
+def spans_of(
+    page: TextLines,
+    region: Region,
+    node: Node | None,
+    *titles: str,
+    whole: bool = False,
+    facts: tuple[ServiceFact, ...] = (),
+    **fields: Any,
+) -> Iterator[ChunkSpan]:
+    """Return the chunks of a region, under the titles and the keys to each; the first has the facts.
+
+    `whole` keeps a region up to the length of a parent in one chunk.
+    """
+    span = page.span(region)
+    together = whole and span[1] - span[0] <= page.whole_chars
+    for part in [Part(span, ())] if together else parts(page, region, node):
+        yield ChunkSpan(part.span, trail(*titles, *part.path), facts=facts, **fields)
+        facts = ()
+
+
+class Part(msgspec.Struct, frozen=True):
+    """Span and the keys that lead to it."""
 
     span: Span
     path: tuple[str, ...]
 
 
-def parts(page: Page, region: Region, node: Node | None, path: tuple[str, ...] = ()) -> list[Part]:
-    """Spans of the usual size: neighbours are packed, what is too long is cut at the keys or items within it."""
+def parts(page: TextLines, region: Region, node: Node | None, path: tuple[str, ...] = ()) -> list[Part]:
+    """Cut to the usual size: neighbours are packed, a long part is cut at the keys or items within it."""
     start, stop = page.span(region)
     if stop - start <= page.budget.limit_chars:
         return [Part((start, stop), path)]
@@ -106,7 +132,7 @@ def parts(page: Page, region: Region, node: Node | None, path: tuple[str, ...] =
 
 
 def _children(node: Node | None, region: Region) -> list[tuple[int, str, Node]]:
-    """Line, key and value of what starts on a line of its own in the region; what an alias means stands elsewhere."""
+    """Return line, key and value of children that start on a line of their own in the region."""
     if node is None:
         return []
     if node.kind == "map":
@@ -121,5 +147,5 @@ def _children(node: Node | None, region: Region) -> list[tuple[int, str, Node]]:
 
 
 def _label(item: Node) -> str:
-    """What an item of a list is called, if it says so."""
+    """Return the name of an item of a list, if it has one."""
     return next((name for key in ("name", "id", "alert", "job") if (name := item.text_at(key))), "")

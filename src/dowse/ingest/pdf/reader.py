@@ -1,25 +1,25 @@
-"""A PDF goes in; a Document with a chunk for each section, under its headings and with its page, comes out."""
+"""Reader of PDF: a chunk for each section, under its headings and with its page."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from dowse.ingest.chunking.document import altered
-from dowse.ingest.chunking.page import section_type
-from dowse.ingest.chunking.page_document import DOI, Page, document_of
+from msgspec.structs import replace
+
+from dowse.ingest.chunking.document import no_lines
+from dowse.ingest.chunking.page import DOI, SectionedText, document_of, section_type
 from dowse.ingest.chunking.sections import Section, sections_of
 from dowse.ingest.pdf.layout import rows_of
 from dowse.ingest.pdf.runs import read_runs
 from dowse.ingest.pdf.text import PdfPage, text_of
-from dowse.ingest.readers.front_matter import moment
+from dowse.ingest.readers.markdown import moment
 from dowse.ports import SourceFile
 from dowse.types import Document
 
 LONGEST_ABSTRACT_CHARS = 3000  # chosen
-FRONT_CHARS = 8000  # where a paper says what it is; chosen: its first page
+FRONT_CHARS = 8000  # that hold title, authors and keywords of a paper; chosen: its first page
 _JUNK_TITLE = re.compile(r"untitled|microsoft|powerpoint|\.(?:docx?|tex|dvi|pdf|indd|qxd)\b|^slide ", re.IGNORECASE)
 _PDF_DATE = re.compile(r"D:(\d{4})(\d{2})?(\d{2})?(\d{2})?(\d{2})?(\d{2})?")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -37,37 +37,28 @@ _MARKS = re.compile(r"[*†‡§¶∗\d]+|\([^)]*\)")
 _BETWEEN = re.compile(r"\s*(?:,|;|&|\band\b|\s{2,}|\s\|\s)\s*")
 
 
-@dataclass(frozen=True)
-class PdfReader:
-    """Papers by section, other files by heading; in the order people read, two columns too. It knows no lines."""
-
-    name: str = "pdf"
-
-    def read(self, file: SourceFile) -> Document:
-        found = read_runs(file.data)
-        pdf = text_of(rows_of(found.pages), len(found.pages))
-        sections = sections_of(pdf.marks, 0, len(pdf.text))
-        info = dict(found.info)
-        title = pdf.title or _plausible(info.get("Title", ""))
-        meta = _meta(pdf, sections, info)
-        said = dict(meta)
-        document = document_of(
-            file,
-            Page(pdf.text, sections, title, said.get("authors"), moment(said.get("date", "")), meta, pdf.page_starts),
-        )
-        blank = [str(at) for at, runs in enumerate(found.pages, start=1) if not runs]
-        # Of the document alone: no chunk needs to carry them.
-        more = {
-            "abstract": _abstract(pdf, sections),
-            "pages": str(len(found.pages)),
-            "pages_without_text": ", ".join(blank),
-            "references_count": _references(document),
-        }
-        return replace(
-            document,
-            meta=(*document.meta, *((key, value) for key, value in more.items() if value)),
-            chunks=tuple(altered(chunk, start_line=None, end_line=None) for chunk in document.chunks),
-        )
+def read_pdf(file: SourceFile) -> Document:
+    """Read papers by section, other files by heading, in reading order. A PDF has no lines."""
+    found = read_runs(file.data)
+    pdf = text_of(rows_of(found.pages), len(found.pages))
+    sections = sections_of(pdf.marks, 0, len(pdf.text))
+    info = dict(found.info)
+    title = pdf.title or _plausible(info.get("Title", ""))
+    meta = _meta(pdf, sections, info)
+    pairs = dict(meta)
+    page = SectionedText(
+        pdf.text, sections, title, pairs.get("authors"), moment(pairs.get("date", "")), meta, pdf.page_starts
+    )
+    document = document_of(file, page, no_lines)
+    blank = [str(at) for at, runs in enumerate(found.pages, start=1) if not runs]
+    # Of the document alone: no chunk needs them.
+    more = {
+        "abstract": _abstract(pdf, sections),
+        "pages": str(len(found.pages)),
+        "pages_without_text": ", ".join(blank),
+        "references_count": _references(document),
+    }
+    return replace(document, meta=(*document.meta, *((key, value) for key, value in more.items() if value)))
 
 
 def _plausible(title: str) -> str | None:
@@ -76,7 +67,7 @@ def _plausible(title: str) -> str | None:
 
 
 def _meta(pdf: PdfPage, sections: Sequence[Section], info: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What the first page says, and failing that what the file says of itself."""
+    """Return the metadata of the first page, else that of the file's properties."""
     front = pdf.text[:FRONT_CHARS]
     head = pdf.text[: _body_start(sections)]
     keywords = _KEYWORDS.search(front)
@@ -93,13 +84,13 @@ def _meta(pdf: PdfPage, sections: Sequence[Section], info: Mapping[str, str]) ->
 
 
 def _body_start(sections: Sequence[Section]) -> int:
-    """Where title and authors end: at the first heading below the title."""
+    """Return where title and authors end: at the first heading below the title."""
     body = next((section for section in sections if section.level > 1), None)
     return min(body.span[0], FRONT_CHARS) if body else 500
 
 
 def _authors(head: str, title: str | None) -> list[str]:
-    """Names on the lines below the title, up to the first line that is none."""
+    """Return the names on the lines below the title, up to the first line without names."""
     lines = head.split("\n")
     shown = set((title or "").split())
     below = [line for line in lines if line.strip() and not set(line.split()) <= shown]

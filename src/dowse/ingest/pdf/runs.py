@@ -1,7 +1,7 @@
-"""The bytes of a PDF go in; the stretches of text of its pages, with place and size, come out, or the reason why not.
+"""Text runs of a PDF: bytes enter, the text of each page with place and size leaves.
 
-This is where PDFium is met. It gives characters in the order they were drawn, words of one line together; where there
-is more room within a line than between words, it is cut here: the gap is the gutter of two columns, or a table's.
+Only this module imports PDFium. It returns characters in drawing order, words of one line together. A line is cut at
+gaps wider than a space: the gutter between two columns, or between cells of a table.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from ctypes import c_char, c_double, c_int
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dowse.errors import BadRequestError
 
@@ -18,16 +19,15 @@ if TYPE_CHECKING:
     from pypdfium2 import PdfDocument, PdfTextPage
 
 MOST_PAGES = 5_000  # chosen
-WIDEST_SPACE = 1.2  # of the size of the type; chosen: words of a justified line stand closer, columns farther
+WIDEST_SPACE = 1.2  # of the size of the type; chosen: words of a justified line are closer, columns farther apart
 HYPHEN = "\ufffe"  # what PDFium writes for a hyphen at the end of a line, in place of the line's end
 _LINE = re.compile(r"[^\r\n\ufffe]+(\ufffe?)")
 _BOLD = re.compile(rb"bold|black|heavy|demi|[-,]bd\b|cmbx|\bb\b", re.IGNORECASE)
 _LONGEST_FONT_BYTES = 64
 
 
-@dataclass(frozen=True)
-class Run:
-    """A stretch of text of one line, in points from the lower left corner of its page."""
+class TextRun(msgspec.Struct, frozen=True):
+    """Text of one line, in points from the lower left corner of its page."""
 
     text: str
     left: float
@@ -42,16 +42,15 @@ class Run:
         return self.right - self.left
 
 
-@dataclass(frozen=True)
-class PdfText:
-    """All that is read of a file."""
+class PdfText(msgspec.Struct, frozen=True):
+    """Text runs and properties of a file."""
 
-    pages: tuple[tuple[Run, ...], ...]
-    info: tuple[tuple[str, str], ...]  # as the file says of itself: Title, Author, CreationDate …
+    pages: tuple[tuple[TextRun, ...], ...]
+    info: tuple[tuple[str, str], ...]  # properties of the file: Title, Author, CreationDate …
 
 
 def read_runs(data: bytes) -> PdfText:
-    """BadRequestError for what is damaged, locked, too long, or only pictures."""
+    """Return the text runs. Raise BadRequestError for a damaged, locked, too long or scanned file."""
     import pypdfium2
 
     try:
@@ -81,7 +80,7 @@ def _reason(message: str) -> str:
     return f"damaged PDF or none at all ({message.rstrip('.')}); open and save it again"
 
 
-def _page(document: PdfDocument, number: int) -> tuple[Run, ...]:
+def _page(document: PdfDocument, number: int) -> tuple[TextRun, ...]:
     page = document[number]
     text = page.get_textpage()
     try:
@@ -91,7 +90,7 @@ def _page(document: PdfDocument, number: int) -> tuple[Run, ...]:
         page.close()
 
 
-def _runs(page: PdfTextPage) -> Iterator[Run]:
+def _runs(page: PdfTextPage) -> Iterator[TextRun]:
     import pypdfium2.raw as pdfium
 
     glyphs = _Glyphs(page, pdfium)
@@ -113,11 +112,11 @@ def _runs(page: PdfTextPage) -> Iterator[Run]:
             _, right = glyphs.edges(at + start + len(words.rstrip()) - 1)
             hyphenated = bool(line[1]) and part == len(parts) - 1
             size = glyphs.size(first)  # the next column may be set in another
-            yield Run(bare, left, max(left, right), glyphs.baseline(first), size, glyphs.bold(first), hyphenated)
+            yield TextRun(bare, left, max(left, right), glyphs.baseline(first), size, glyphs.bold(first), hyphenated)
 
 
 def _parts(text: str, at: int, size: float, glyphs: _Glyphs) -> Iterator[tuple[int, int]]:
-    """Where a line is cut: at spaces that are too wide to be one."""
+    """Return where a line is cut: at spaces wider than one character."""
     start = 0
     space = text.find(" ")
     while space >= 0:
@@ -135,7 +134,7 @@ def _parts(text: str, at: int, size: float, glyphs: _Glyphs) -> Iterator[tuple[i
 
 
 class _Glyphs:
-    """Measures of single characters, through PDFium's C functions; their out-parameters are made once."""
+    """Measures of single characters by PDFium's C functions; their out-parameters are made once."""
 
     def __init__(self, page: PdfTextPage, pdfium: Any) -> None:
         self._raw = page.raw
@@ -145,9 +144,8 @@ class _Glyphs:
         self._flags = c_int()
 
     def edges(self, at: int) -> tuple[float, float]:
-        left, right, bottom, top = self._box
-        self._pdfium.FPDFText_GetCharBox(self._raw, at, left, right, bottom, top)
-        return left.value, right.value
+        self._pdfium.FPDFText_GetCharBox(self._raw, at, *self._box)
+        return self._box[0].value, self._box[1].value
 
     def baseline(self, at: int) -> float:
         x, y, _, _ = self._box
@@ -158,9 +156,9 @@ class _Glyphs:
         size = float(self._pdfium.FPDFText_GetFontSize(self._raw, at))
         if size > 2:
             return size
-        # A font of size 1 that is scaled on the page: its height tells.
-        left, right, bottom, top = self._box
-        self._pdfium.FPDFText_GetCharBox(self._raw, at, left, right, bottom, top)
+        # A font of size 1 that is scaled on the page: its height counts.
+        self.edges(at)
+        _, _, bottom, top = self._box
         return max(1.4 * (top.value - bottom.value), 4.0)
 
     def bold(self, at: int) -> bool:

@@ -1,17 +1,19 @@
-"""The rows of a PDF go in; its text, with headings, paragraphs and tables found by how they are set, comes out."""
+"""Text of a PDF: rows enter; text with headings, paragraphs and tables leaves, found by their type."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
+import msgspec
+from msgspec.structs import replace
+
 from dowse.ingest.chunking.page import UNKNOWN, section_type
-from dowse.ingest.chunking.sections import Mark
-from dowse.ingest.pdf.layout import Row
+from dowse.ingest.chunking.sections import CutPoint
+from dowse.ingest.pdf.layout import TextRow
 
 LONGEST_HEADING_CHARS = 100  # chosen
 LARGER = 1.12  # than the body's type; chosen: 11 points over 10 may be a mere caption, 12 a heading
@@ -23,7 +25,7 @@ _NUMBERED = re.compile(
 )
 _ABSTRACT = re.compile(r"(abstract|summary)\s*(?:[.:—–-]+\s*|$)", re.IGNORECASE)
 _CAPTION = re.compile(r"(?:table|tab\.)\s+(?:\d+|[IVX]+)\b", re.IGNORECASE)
-# Headings that need no larger type: nothing else stands on a line of its own under these names.
+# Headings that need no larger type: a line with one of these names alone is always one.
 _ALONE = re.compile(
     r"abstract|introduction|background|related works?|methods?|methodology|experiments|evaluation|results|discussion"
     r"|conclusions?|references|bibliography|appendix|acknowledge?ments|materials and methods|results and discussion"
@@ -35,29 +37,25 @@ _HYPHENATED = re.compile(r"[^\W\d_]{2}-$")
 _SENTENCE_END = (".", "!", "?", ":", ";", "。")
 
 
-@dataclass(frozen=True)
-class PdfPage:
-    """The text of a PDF."""
+class PdfPage(msgspec.Struct, frozen=True):
+    """Text of a PDF, where it may be cut, and where its pages start."""
 
     text: str
-    marks: tuple[Mark, ...]
+    marks: tuple[CutPoint, ...]
     page_starts: tuple[int, ...]  # offset of the first character of each page, in order
     title: str | None
-    body_size: float
 
 
-def text_of(rows: Sequence[Row], page_count: int) -> PdfPage:
+def text_of(rows: Sequence[TextRow], page_count: int) -> PdfPage:
     body = body_size(rows)
     title = _title_rows(rows, body)
-    writer = _Writer(rows, body, {id(row) for row in title}, leading_of(rows, body), page_count)
-    writer.write()
+    writer = _PdfWriter(rows, body, title, page_count)
     starts = [min(writer.starts[page:], default=writer.length) for page in range(page_count)]
-    shown = " ".join(row.text for row in title)
-    return PdfPage("".join(writer.parts), tuple(writer.marks), tuple(starts), shown or None, body)
+    return PdfPage("".join(writer.parts), tuple(writer.marks), tuple(starts), writer.title_text or None)
 
 
-def body_size(rows: Sequence[Row]) -> float:
-    """The size that most characters have."""
+def body_size(rows: Sequence[TextRow]) -> float:
+    """Return the size of most characters."""
     counts: Counter[float] = Counter()
     for row in rows:
         for run in row.runs:
@@ -65,7 +63,7 @@ def body_size(rows: Sequence[Row]) -> float:
     return max(counts.items(), key=lambda item: (item[1], item[0]))[0] if counts else 10.0
 
 
-def leading_of(rows: Sequence[Row], body: float) -> float:
+def leading_of(rows: Sequence[TextRow], body: float) -> float:
     gaps = [
         before.first.y - after.first.y
         for before, after in pairwise(rows)
@@ -74,13 +72,13 @@ def leading_of(rows: Sequence[Row], body: float) -> float:
     return median(gaps) if gaps else 1.2 * body
 
 
-def _title_rows(rows: Sequence[Row], body: float) -> list[Row]:
-    """The largest type on the first page, if it is larger than the text, on neighbouring rows near its top."""
+def _title_rows(rows: Sequence[TextRow], body: float) -> list[TextRow]:
+    """Return the rows of the largest type near the top of the first page, if larger than the text."""
     first = [row for row in rows if row.page == 1][:30]
     largest = max((row.first.size for row in first), default=0.0)
     if largest < TITLE_LARGER * body:
         return []
-    found: list[Row] = []
+    found: list[TextRow] = []
     for row in first:
         if row.first.size >= 0.95 * largest:
             found.append(row)
@@ -89,59 +87,47 @@ def _title_rows(rows: Sequence[Row], body: float) -> list[Row]:
     return found if sum(len(row.text) for row in found) <= 300 else []
 
 
-@dataclass
-class _Writer:
-    """The text so far."""
+class _PdfWriter:
+    """Writer of the text and of the places where it may be cut."""
 
-    rows: Sequence[Row]
-    body: float
-    title: set[int]  # ids of the title's rows
-    leading: float
-    page_count: int
-    parts: list[str] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    length: int = 0
-    hyphenated: bool = False
-
-    def write(self) -> None:
-        self.starts = [1 << 62] * self.page_count
-        tables = _tables(self.rows)
-        before: Row | None = None
-        for at, row in enumerate(self.rows):
+    def __init__(self, rows: Sequence[TextRow], body: float, title: Sequence[TextRow], page_count: int) -> None:
+        self.body = body
+        self.leading = leading_of(rows, body)
+        self.title = {id(row) for row in title}
+        self.title_text = " ".join(row.text for row in title)
+        self.parts: list[str] = []
+        self.marks: list[CutPoint] = []
+        self.starts = [1 << 62] * page_count
+        self.length = 0
+        self.hyphenated = False
+        tables = _tables(rows)
+        before: TextRow | None = None
+        for at, row in enumerate(rows):
             if at in tables:
-                self._table_row(row, at, tables)
+                self._table_row(row, first=tables[at] == at)
             elif id(row) in self.title:
-                self._title(row, before)
+                again = before is not None and id(before) in self.title
+                self._add(row, row.text, "\n" if again else "\n\n", None if again else CutPoint(0, 1, self.title_text))
             else:
                 self._row(row, before)
             before = row
 
-    def _title(self, row: Row, before: Row | None) -> None:
-        again = before is not None and id(before) in self.title
-        if not again:
-            title = " ".join(each.text for each in self.rows if id(each) in self.title)
-            self._add(row, row.text, "\n\n", Mark(0, 1, title))
-        else:
-            self._add(row, row.text, "\n")
-
-    def _row(self, row: Row, before: Row | None) -> None:
+    def _row(self, row: TextRow, before: TextRow | None) -> None:
         level = self._heading_level(row, before)
-        abstract = _ABSTRACT.match(row.text) if not self.marks or len(self.marks) < 12 else None
-        after_heading = bool(self.marks) and self.marks[-1].level > 0 and before is not None
+        abstract = _ABSTRACT.match(row.text) if len(self.marks) < 12 else None
+        mark: CutPoint | None = None
         if abstract and len(row.runs) == 1:
-            self._add(row, row.text, "\n\n", Mark(0, 2, "Abstract"))
-        elif level and before is not None and after_heading and self._goes_on(row, before):
-            self._add(row, row.text, "\n")
+            mark = CutPoint(0, 2, "Abstract")
         elif level:
-            self._add(row, row.text, "\n\n", Mark(0, level, row.text))
+            after_heading = before is not None and bool(self.marks) and self.marks[-1].level > 0
+            if not (after_heading and before is not None and self._goes_on(row, before)):
+                mark = CutPoint(0, level, row.text)
         elif before is None or self._is_new_paragraph(row, before):
-            self._add(row, row.text, "\n\n", Mark(0))
-        else:
-            self._add(row, row.text, "\n")
+            mark = CutPoint(0)
+        self._add(row, row.text, "\n\n" if mark else "\n", mark)
 
-    def _goes_on(self, row: Row, before: Row) -> bool:
-        """The second line of a long heading."""
+    def _goes_on(self, row: TextRow, before: TextRow) -> bool:
+        """Tell whether a row is the second line of a long heading."""
         return (
             (row.page, row.column) == (before.page, before.column)
             and row.first.size == before.first.size
@@ -152,8 +138,8 @@ class _Writer:
             and len(before.text) > 30
         )
 
-    def _heading_level(self, row: Row, before: Row | None) -> int:
-        """0 for none. A heading is short, and either set apart by its type or one of those that every paper has."""
+    def _heading_level(self, row: TextRow, before: TextRow | None) -> int:
+        """Return the level, or 0. A heading is short and of other type, or one that every paper has."""
         text, run = row.text, row.first
         if len(row.runs) > 2 or len(text) > LONGEST_HEADING_CHARS or len(text) < 3 or not any(map(str.isalpha, text)):
             return 0
@@ -175,7 +161,7 @@ class _Writer:
             return min(2 + numbered[1].count("."), 6)
         return 2 if known or larger or numbered else 3
 
-    def _is_new_paragraph(self, row: Row, before: Row) -> bool:
+    def _is_new_paragraph(self, row: TextRow, before: TextRow) -> bool:
         if (row.page, row.column) != (before.page, before.column):
             return before.text.endswith(_SENTENCE_END) and not before.first.hyphenated
         gap = before.first.y - row.first.y
@@ -183,23 +169,20 @@ class _Writer:
         indented = row.first.left - before.first.left > 0.8 * row.first.size and before.text.endswith(_SENTENCE_END)
         return gap > PARAGRAPH_GAP * self.leading or changed or indented
 
-    def _table_row(self, row: Row, at: int, tables: dict[int, int]) -> None:
-        """Rows of a table stand below each other; the first says what stands in the columns."""
+    def _table_row(self, row: TextRow, *, first: bool) -> None:
+        """Write a row of a table; the first names the columns."""
         text = " | ".join(run.text for run in row.runs)
-        if tables[at] == at:
-            captioned = bool(self.parts) and _CAPTION.match(self._last_paragraph()) is not None
-            self._add(row, text, "\n" if captioned else "\n\n", None if captioned else Mark(0, lead=text))
-            if captioned and self.marks and not self.marks[-1].level:
-                last = self.marks[-1]
-                self.marks[-1] = Mark(last.start, lead=text)
-        else:
-            self._add(row, text, "\n")
+        captioned = first and bool(self.parts) and _CAPTION.match(self._last_paragraph()) is not None
+        apart = first and not captioned
+        self._add(row, text, "\n\n" if apart else "\n", CutPoint(0, lead=text) if apart else None)
+        if captioned and self.marks and not self.marks[-1].level:
+            self.marks[-1] = CutPoint(self.marks[-1].start, lead=text)
 
     def _last_paragraph(self) -> str:
         start = self.marks[-1].start if self.marks else 0
         return "".join(self.parts)[start:] if self.length - start < 2000 else ""
 
-    def _add(self, row: Row, text: str, blank: str, mark: Mark | None = None) -> None:
+    def _add(self, row: TextRow, text: str, blank: str, mark: CutPoint | None = None) -> None:
         if self.hyphenated and mark is None:
             blank = self._hyphen(text)
         elif not self.parts:
@@ -207,13 +190,13 @@ class _Writer:
         self.length += len(blank)
         self.starts[row.page - 1] = min(self.starts[row.page - 1], self.length)
         if mark is not None:
-            self.marks.append(Mark(self.length, mark.level, mark.title, mark.lead))
+            self.marks.append(replace(mark, start=self.length))
         self.parts += (blank, text)
         self.length += len(text)
         self.hyphenated = row.runs[-1].hyphenated or _HYPHENATED.search(text) is not None
 
     def _hyphen(self, text: str) -> str:
-        """What stands between the halves of a word: nothing if the second starts small, else the hyphen."""
+        """Return the joint between halves of a word: nothing before a small letter, else the hyphen."""
         written = self.parts[-1].endswith("-")
         if not text[:1].islower():
             return "\n" if written else "-"
@@ -223,8 +206,8 @@ class _Writer:
         return ""
 
 
-def _tables(rows: Sequence[Row]) -> dict[int, int]:
-    """Rows of tables, and for each the place of its table's first: neighbours with at least two cells each."""
+def _tables(rows: Sequence[TextRow]) -> dict[int, int]:
+    """Return rows of tables with the first row of each: neighbours with at least two cells each."""
     found: dict[int, int] = {}
     start: int | None = None
     for at in range(len(rows) + 1):
@@ -238,5 +221,5 @@ def _tables(rows: Sequence[Row]) -> dict[int, int]:
     return found
 
 
-def _same_place(before: Row, row: Row) -> bool:
+def _same_place(before: TextRow, row: TextRow) -> bool:
     return (before.page, before.column) == (row.page, row.column)

@@ -1,17 +1,19 @@
-"""A document and a change of words go in; the document comes out with every text of it changed, and still whole.
+"""Rewriting of all texts of a document, with consistent ids.
 
-A chunk's id is made from its text, so a changed text changes the id; parents and edges follow.
+A chunk's id is a hash of its text, so that a changed text changes the id; parents and edges follow.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from itertools import count
+
+from msgspec.structs import replace
 
 from dowse.identity import chunk_id, embedded_text, text_hash
-from dowse.types import Chunk, ChunkId, Document, Edge
+from dowse.types import Chunk, ChunkId, Document
 
-Change = Callable[[str], str]
+TextChange = Callable[[str], str]
 
 _TEXTS = (
     "text", "document_title", "symbol_name", "qualified_name", "signature", "summary", "section_path", "author",
@@ -20,12 +22,14 @@ _TEXTS = (
 _LISTS = ("calls_out", "imports")
 
 
-def rewritten(document: Document, change: Change) -> Document:
-    """The same document when nothing in it changes."""
+def rewritten(document: Document, change: TextChange) -> Document:
+    """Change every text; return the same document if nothing changes."""
     chunks = [_changed(chunk, change) for chunk in document.chunks]
     title = change(document.title)
     meta = _changed_pairs(document.meta, change)
-    edges = tuple(_changed_edge(edge, change) for edge in document.edges)
+    edges = tuple(
+        replace(edge, description=change(edge.description)) if edge.description else edge for edge in document.edges
+    )
     if (title, meta, edges) == (document.title, document.meta, document.edges) and all(
         new is old for new, old in zip(chunks, document.chunks, strict=True)
     ):
@@ -44,7 +48,7 @@ def rewritten(document: Document, change: Change) -> Document:
     )
 
 
-def _changed(chunk: Chunk, change: Change) -> Chunk:
+def _changed(chunk: Chunk, change: TextChange) -> Chunk:
     fields: dict[str, object] = {}
     for name in _TEXTS:
         value = getattr(chunk, name)
@@ -56,33 +60,28 @@ def _changed(chunk: Chunk, change: Change) -> Chunk:
             fields[name] = changed
     if (meta := _changed_pairs(chunk.meta, change)) != chunk.meta:
         fields["meta"] = meta
-    return replace(chunk, **fields) if fields else chunk  # type: ignore[arg-type]
+    return replace(chunk, **fields) if fields else chunk
 
 
-def _changed_pairs(pairs: tuple[tuple[str, str], ...], change: Change) -> tuple[tuple[str, str], ...]:
+def _changed_pairs(pairs: tuple[tuple[str, str], ...], change: TextChange) -> tuple[tuple[str, str], ...]:
     return tuple((key, change(value)) for key, value in pairs)
 
 
-def _changed_edge(edge: Edge, change: Change) -> Edge:
-    return replace(edge, description=change(edge.description)) if edge.description else edge
-
-
 def _new_ids(before: tuple[Chunk, ...], after: list[Chunk]) -> dict[ChunkId, ChunkId]:
-    """Old id to new, for the chunks whose text changed; two that have become alike are told apart by number."""
+    """Map old ids to new ones for chunks whose text changed; equal texts get different occurrence numbers."""
     taken = {old.id for old, new in zip(before, after, strict=True) if old.text == new.text}
     ids: dict[ChunkId, ChunkId] = {}
     for old, new in zip(before, after, strict=True):
         if old.text == new.text:
             continue
-        occurrence = 0
-        while (fresh := chunk_id(new.source_uri, new.level, new.text, occurrence)) in taken:
-            occurrence += 1
+        numbered = (chunk_id(new.source_uri, new.level, new.text, number) for number in count())
+        fresh = next(each for each in numbered if each not in taken)
         taken.add(fresh)
         ids[old.id] = fresh
     return ids
 
 
 def _with_ids(chunk: Chunk, ids: dict[ChunkId, ChunkId]) -> Chunk:
-    parent = ids.get(chunk.parent_id, chunk.parent_id) if chunk.parent_id else None
+    parent = chunk.parent_id and ids.get(chunk.parent_id, chunk.parent_id)
     changed = replace(chunk, id=ids.get(chunk.id, chunk.id), parent_id=parent)
     return replace(changed, content_hash=text_hash(embedded_text(changed)))

@@ -1,75 +1,76 @@
-"""Text goes in; the same text without its secrets comes out, line for line, and how many were taken out.
+"""Masking of secrets in text, line for line, with their number.
 
-Secrets are never stored: not in a chunk, not in a summary, not in a hash of either. What only names a secret, as
-`${DB_PASSWORD}` or a variable, stays. Private keys, passwords in addresses and tokens are known by their form, other
-secrets by the name they are given to.
+Secrets are never stored: not in a chunk, not in a summary, not in a hash of either. A mere name of a secret, such as
+`${DB_PASSWORD}` or a variable, stays. Private keys, passwords in addresses and tokens are recognised by their form,
+other secrets by the name they are assigned to.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterable, Iterator
+from typing import NamedTuple
 
-from dowse.ingest.privacy.looks import looks_for, may_hold
+from msgspec.structs import replace
+
+from dowse.ingest.privacy.secret_forms import FORMS, STRUCTURES, TokenForm
 from dowse.ingest.sources.content import SNIFF_BYTES
 from dowse.ports import SourceFile
 
+
+class LiteralPrefilter(NamedTuple):
+    """Words with the same first letter and one pattern for them: faster than a pattern for all."""
+
+    any_of: re.Pattern[str]
+    words: tuple[str, ...]
+
+
+def literal_prefilters(words: Iterable[str]) -> tuple[LiteralPrefilter, ...]:
+    by_letter: dict[str, list[str]] = {}
+    for word in words:
+        by_letter.setdefault(word[0], []).append(word)
+    return tuple(
+        LiteralPrefilter(re.compile("|".join(map(re.escape, each))), tuple(each)) for each in by_letter.values()
+    )
+
+
+def possible_literals(text: str, prefilters: Iterable[LiteralPrefilter]) -> Iterator[str]:
+    """Yield the words that the text holds, and others with the same first letter."""
+    for prefilter in prefilters:
+        if prefilter.any_of.search(text):
+            yield from prefilter.words
+
+
 MASK = "[masked]"
 LONGEST_KEY_CHARS = 20_000  # chosen: a private key of 16,384 bits has 13,000
-LONGEST_SECRET_CHARS = 512  # chosen
-SHORTEST_SECRET_CHARS = 6  # chosen: what is shorter is a word
+SHORTEST_SECRET_CHARS = 6  # chosen: a shorter value is a word
 SHORTEST_BARE_CHARS = 8  # chosen: without quotes, a short value is a name
 
 
-@dataclass(frozen=True)
-class _Form:
-    """A secret that is known by its form: what it begins with, and what follows."""
-
-    starts: tuple[str, ...]
-    rest: re.Pattern[str]  # what follows a start; the group `secret`, or all of it with the start, is masked
-
-
-def _form(starts: str, rest: str) -> _Form:
-    return _Form(tuple(starts.split()), re.compile(rest))
-
-
-_FORMS = (
-    _form("AKIA ASIA", r"[0-9A-Z]{16}\b"),
-    _form("ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{30,255}"),
-    _form("github_pat_", r"[A-Za-z0-9_]{30,255}"),
-    _form("glpat-", r"[A-Za-z0-9_-]{16,64}"),
-    _form("xox", r"[abeoprs]-[A-Za-z0-9-]{10,255}"),
-    _form("hooks.slack.com/", r"(?:services|workflows)/(?P<secret>[A-Za-z0-9_/+-]{16,128})"),
-    _form("sk_live_ sk_test_ rk_live_ rk_test_", r"[A-Za-z0-9]{16,255}"),
-    _form("sk-", r"(?=[A-Za-z0-9_-]{0,64}[0-9])[A-Za-z0-9_-]{20,255}"),
-    _form("AIza", r"[A-Za-z0-9_-]{35}"),
-    _form("ya29.", r"[A-Za-z0-9_-]{20,512}"),
-    _form("eyJ", r"[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,2048}"),
-    _form("npm_", r"[A-Za-z0-9]{36}\b"),
-    _form("SG.", r"[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,64}"),
-    _form("hf_", r"(?=[A-Za-z]{0,32}[0-9])[A-Za-z0-9]{30,64}\b"),
-    _form("dop_v1_", r"[a-f0-9]{64}\b"),
-    _form("AccountKey SharedAccessKey", r"=(?P<secret>[A-Za-z0-9+/]{32,128}={0,2})"),
-    _form("Bearer bearer BEARER", r"\s{1,4}(?P<secret>(?=\S{0,64}[0-9])[A-Za-z0-9._~+/-]{16,2048}=*)"),
-    _form("Basic basic BASIC", r"\s{1,4}(?P<secret>(?=\S{0,64}[0-9])[A-Za-z0-9+/]{12,512}={0,2})(?![\w-])"),
-)
-_STARTS = looks_for(start for form in _FORMS for start in form.starts)
+_STARTS = literal_prefilters(start for form in FORMS for start in form.starts)
 # A password in an address; the user's name before it may be empty.
 _ADDRESS = re.compile(r"://(?P<user>[^\s/:@\"'<>`]{0,128}):(?P<secret>[^\s/@\"'<>`]{1,256})@")
 
-# What a name of a secret ends with, and for the bare `key` what must stand before it. Found by plain search,
-# too: one pattern over everything read 2.8 MB a second.
-_ENDINGS = looks_for(("password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "key"))
+# Endings of names of secrets, and the words that must precede a bare `key`. Found by plain search, because one
+# pattern over everything reads only 2.8 MB/s.
+_ENDINGS = literal_prefilters(("password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "key"))
 _KINDS_OF_KEY = tuple(kind + joint for kind in ("api", "access", "private", "secret") for joint in ("", "_", "-"))
 _GIVEN = re.compile(
-    r"(?:(?<=credential)s)?[0-9]{0,2}(?P<close>\\?[\"']?\]?)(?P<sep>[ \t]{0,16}(?::=|=>|[:=])[ \t]{0,16})"
-    r"(?:(?P<quote>\\?[\"'`])(?P<quoted>[^\"'`\n\\]{0,512})(?P=quote)|(?P<bare>[^\s\"'`,;(){}<>\[\]|&\\]{1,512}))"
+    r"(?:(?<=credential)s)?[0-9]{0,2}(?P<close>\\?[\"']?\]?)"
+    r"(?:[ \t]{0,4}:[ \t]{0,4}[&A-Za-z_][\w.\[\]| ?&']{0,40}?(?=[ \t]{0,4}=)"
+    r"|[ \t]{1,4}[A-Za-z_][\w.*]{2,20}(?=[ \t]{1,4}=))?"
+    r"(?P<sep>[ \t]{0,16}(?::=|=>|[:=])[ \t]{0,16})(?:&\w{1,40}[ \t]+)?(?:\([ \t]{0,8}\n?[ \t]{0,40})?"
+    r"(?:[fbruFBRUL@$]{1,2}(?=[\"'`]))?"
+    r"(?:(?P<quote>\\[\"'])(?P<escaped>[^\"'`\n\\]{0,512})(?P=quote)"
+    r"|(?P<plain>\"\"\"|\'\'\'|[\"'`])\n?(?P<quoted>(?:\\.|(?!(?P=plain))[^\\\n]){0,512})\n?(?P=plain)"
+    r"|[|>][+-]?[ \t]*\n[ \t]{1,40}(?P<block>\S{6,512})$"
+    r"|(?P<bare>[^\s\"'`,;(){}<>\[\]|&\\]{1,512}))",
+    re.MULTILINE,
 )
 _FLAG = re.compile(
     r"--(?:password|passwd|token|secret|api-key|access-key)(?:=| (?=\S{0,64}[0-9]))(?P<secret>[^\s\"'`$<{(\[]{6,512})"
 )
-# What stands for a secret without being one: a reference, a placeholder, a type, an ellipsis.
+# Values that are not secrets: a reference, a placeholder, a type, an ellipsis.
 _REFERENCE = re.compile(
     r"[$%{<*#&!\[(]|.*(?:\$\{|\$\(|\{\{|\}\}|%\(|\.\.\.|…|://)|(?:vault|arn|ref|env|file|secretsmanager|op):"
     r"|(?:your|my|the|some|insert|replace|change|enter|add)[-_ ]?"
@@ -81,16 +82,20 @@ _OWN_WORD = re.compile(r"[a-z_.\-/ ]*(?:passw|passphrase|pwd|secret|token|creden
 _PLACEHOLDERS = frozenset(("pass", "password", "passwd", "pwd", "secret", "token", "user", "key"))
 _PASSWORD = re.compile(r"pass|pwd", re.IGNORECASE)
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----")
-_KEY_BODY = re.compile(r"[A-Za-z0-9+/]{24}")  # without it, the text speaks of keys and holds none
+_KEY_BODY = re.compile(r"[A-Za-z0-9+/]{24}")  # without it, the text mentions keys and holds none
 _KEY_RUN = re.compile(r"^[A-Za-z0-9+/=]{40,80}(?:\n[A-Za-z0-9+/=]{4,80})+$", re.MULTILINE)
 _KEY_LINES = re.compile(r"(?:\s*[A-Za-z0-9+/=]{16,}\s*(?:\\n)?)*")
-_SECRET_KIND = re.compile(r"^kind:[ \t]*[\"']?Secret\b", re.MULTILINE)
-_SECRET_DATA = re.compile(r"(?:data|stringData):[ \t]*(?:#.*)?$")
+_SECRET_KIND = re.compile(
+    r"^[ \t-]*\{?[ \t]*\"?kind\"?:[ \t]*[\"']?Secret\b|\"kind\\?\":[ \t]*\\?\"Secret\\?\"", re.MULTILINE
+)
+_SECRET_DATA = re.compile(r"[ \t-]*(?:data|stringData):[ \t]*(?:#.*)?$")
+_SECRET_FLOW = re.compile(r"(?:data|stringData)\\?\"?[ \t]{0,4}:\s{0,8}\{(?P<body>[^{}]{1,20000})\}")
+_FLOW_VALUE = re.compile(r":[ \t]*\\?[\"']?(?P<secret>[^\s\"',}\\]{4,4096})")
 _SECRET_VALUE = re.compile(r"(?P<key>[ \t]+[\w.\"'/-]+:[ \t]+)(?P<value>\S.*)$")
 
 
 def mask(text: str) -> tuple[str, int]:
-    """The text without its secrets, and how many there were. Lines stay where they are."""
+    """Mask the secrets of a text and count them. Line numbers stay the same."""
     count = 0
     if "PRIVATE KEY" in text:
         text, count = _without_keys(text)
@@ -100,9 +105,9 @@ def mask(text: str) -> tuple[str, int]:
     if "://" in text and "@" in text:
         text, more = _replaced(text, _ADDRESS)
         count += more
-    # Looked for once: where something is masked, none of them comes to be.
-    if starts := frozenset(may_hold(text, _STARTS)):
-        for form in _FORMS:
+    # Searched once for all forms: a mask never creates a start.
+    if starts := frozenset(possible_literals(text, _STARTS)):
+        for form in FORMS:
             if spans := _of_form(text, form, starts):
                 text, more = _spliced(text, sorted(spans))
                 count += more
@@ -110,19 +115,20 @@ def mask(text: str) -> tuple[str, int]:
     if "--" in text:
         text, flags = _replaced(text, _FLAG)
         more += flags
-    return text, count + more
+    text, others = _without_structures(text)
+    return text, count + more + others
 
 
 def mask_key_lines(text: str) -> tuple[str, int]:
-    """Lines of base64 that follow each other: what a private key is when its BEGIN stands in another chunk."""
+    """Mask runs of base64 lines: the parts of a private key whose BEGIN is in another chunk."""
     return _spliced(text, (found.span() for found in _KEY_RUN.finditer(text)))
 
 
 def masked_file(file: SourceFile) -> tuple[SourceFile, int]:
-    """The file as a reader may see it. One that is no plain text comes out as it is: its text is masked once read.
+    """Mask a plain text file for its reader; the text of other files is masked after reading.
 
-    Latin-1 gives every byte a character and back, so that no byte but those of a secret changes in any encoding
-    that keeps ASCII.
+    Latin-1 maps every byte to a character and back, so that only bytes of secrets change, in any encoding that
+    contains ASCII.
     """
     if b"\0" in file.data[:SNIFF_BYTES]:
         return file, 0
@@ -134,13 +140,13 @@ def _replaced(text: str, pattern: re.Pattern[str]) -> tuple[str, int]:
     return _spliced(text, (m.span("secret") for m in pattern.finditer(text) if not _stands_for(m["secret"])))
 
 
-def _of_form(text: str, form: _Form, possible: Container[str]) -> list[tuple[int, int]]:
+def _of_form(text: str, form: TokenForm, possible: Container[str]) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for start in form.starts:
         at = text.find(start) if start in possible else -1
         while at >= 0:
             end = at + len(start)
-            # Inside a longer word it is a part of that word: `task-…`, `risk-…`.
+            # Not inside a longer word: `task-…`, `risk-…`.
             if not text[at - 1 : at].isalnum() and (found := form.rest.match(text, end)):
                 named = "secret" in form.rest.groupindex
                 spans.append(found.span("secret") if named else (at, found.end()))
@@ -150,7 +156,7 @@ def _of_form(text: str, form: _Form, possible: Container[str]) -> list[tuple[int
 
 
 def _spliced(text: str, spans: Iterable[tuple[int, int]]) -> tuple[str, int]:
-    """With a mask in the place of each span, as many lines long as the span."""
+    """Replace each span by a mask with as many lines."""
     parts: list[str] = []
     done = count = 0
     for start, stop in spans:
@@ -165,7 +171,7 @@ def _stands_for(value: str) -> bool:
 
 
 def _without_keys(text: str) -> tuple[str, int]:
-    """Between BEGIN and END of a private key; without an END, the lines that look like one."""
+    """Mask a private key from BEGIN to END; without an END, the lines that look like a key."""
     spans: list[tuple[int, int]] = []
     for begin in _BEGIN.finditer(text):
         if spans and begin.start() < spans[-1][1]:
@@ -179,42 +185,59 @@ def _without_keys(text: str) -> tuple[str, int]:
     return _spliced(text, spans)
 
 
-def _without_given(text: str) -> tuple[str, int]:
-    """Values that are given to a name such as `password`."""
-    spans: list[tuple[int, int]] = []
+def _without_structures(text: str) -> tuple[str, int]:
+    """Mask values that a structure pairs with a name, such as the elements of XML."""
+    lowered = _lower(text)
+    spans = [
+        found.span("secret")
+        for structure in STRUCTURES
+        if structure.literal in lowered
+        for found in structure.pattern.finditer(lowered)
+        if not _stands_for(found["secret"]) and not _OWN_WORD.fullmatch(found["secret"])
+    ]
+    apart: list[tuple[int, int]] = []
+    for span in sorted(spans):
+        if not apart or span[0] >= apart[-1][1]:
+            apart.append(span)
+    return _spliced(text, apart)
+
+
+def _lower(text: str) -> str:
+    """Return the text in lower case, at the same positions."""
     lowered = text.lower()
-    if len(lowered) != len(text):  # a few letters have a longer lower case
+    if len(lowered) != len(text):  # a few letters are longer in lower case
         lowered = "".join(char.lower() if char.isascii() else char for char in text)
-    for ending in may_hold(lowered, _ENDINGS):
+    return lowered
+
+
+def _without_given(text: str) -> tuple[str, int]:
+    """Mask values that are assigned to a name such as `password`."""
+    spans: list[tuple[int, int]] = []
+    lowered = _lower(text)
+    for ending in possible_literals(lowered, _ENDINGS):
         at = lowered.find(ending)
         while at >= 0:
             end = at + len(ending)
             if (found := _GIVEN.match(text, end)) and (ending != "key" or lowered.endswith(_KINDS_OF_KEY, 0, at)):
-                spans += _secret_span(text, text[at:end], found)
+                word = text[at:end]
+                group = next(name for name in ("escaped", "quoted", "block", "bare") if found[name] is not None)
+                if _is_bare_secret(text, word, found) if group == "bare" else _is_secret(found[group], word):
+                    spans.append(found.span(group))
             at = lowered.find(ending, end)
     return _spliced(text, sorted(spans))
 
 
-def _secret_span(text: str, word: str, found: re.Match[str]) -> list[tuple[int, int]]:
-    """Where the value is, if it is a secret."""
-    if found["quoted"] is not None:
-        return [found.span("quoted")] if _is_secret(found["quoted"], word) else []
-    return [found.span("bare")] if _is_bare_secret(text, word, found) else []
-
-
 def _is_secret(value: str, word: str) -> bool:
-    """Whether a quoted value is more than a word: it has a digit, or it is a password, or it is long and mixed."""
+    """Test whether a quoted value is more than a word: with a digit, a password, or long and mixed."""
     if len(value) < SHORTEST_SECRET_CHARS or " " in value.strip() or _stands_for(value) or _OWN_WORD.fullmatch(value):
         return False
-    if any(char.isdigit() for char in value):
-        return True
-    if _PASSWORD.search(word):
+    if any(char.isdigit() for char in value) or _PASSWORD.search(word):
         return True
     return len(value) >= 20 and value != value.lower() and value != value.upper()
 
 
 def _is_bare_secret(text: str, word: str, found: re.Match[str]) -> bool:
-    """A value without quotes. In code that is a variable, so it must look like no name, or the line like a setting."""
+    """Test a value without quotes: in code it must not look like a variable."""
     value, end = found["bare"], found.end("bare")
     if len(value) < SHORTEST_BARE_CHARS or _stands_for(value) or text[end : end + 1] in ("(", "[", "{", "<"):
         return False
@@ -222,35 +245,48 @@ def _is_bare_secret(text: str, word: str, found: re.Match[str]) -> bool:
     if setting and (word.isupper() or text[end : end + 1] in ("", "\n")):
         return _is_secret(value, word)
     mixed = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
-    return mixed and "." not in value and text[end : end + 1] in ("", "\n", " ", "\r") and _is_secret(value, "token")
+    return (
+        mixed
+        and "." not in value
+        and text[end : end + 1] in ("", "\n", " ", "\r", ";", "&", '"', "'", ",", "}")
+        and _is_secret(value, "token")
+    )
 
 
 def _without_secret_data(text: str) -> tuple[str, int]:
-    """Every value below `data` and `stringData` of a Kubernetes Secret, by its lines: a template need not be YAML."""
+    """Mask the values of Kubernetes Secrets line by line, because a template need not be valid YAML."""
+    text, count = _spliced(
+        text,
+        [
+            value.span("secret")
+            for flow in _SECRET_FLOW.finditer(text)
+            for value in _FLOW_VALUE.finditer(text, *flow.span("body"))
+            if not _REFERENCE.match(value["secret"])
+        ],
+    )
     lines = text.split("\n")
-    count = 0
     first = 0
     for at in [*(i for i, line in enumerate(lines) if line.startswith("---")), len(lines)]:
-        if any(_SECRET_KIND.match(line) for line in lines[first:at]):
+        if any(_SECRET_KIND.search(line) for line in lines[first:at]):
             count += _mask_data(lines, first, at)
         first = at
     return "\n".join(lines), count
 
 
 def _mask_data(lines: list[str], first: int, stop: int) -> int:
-    """Changes the lines of one resource; the number of values that went."""
+    """Mask the lines of one resource in place; return the number of values."""
     count = 0
-    inside = False
+    inside = -1  # the indentation of `data`, whose keys are indented more
     block = -1  # the indentation of a key whose value is a block of lines
     for at in range(first, stop):
         line = lines[at]
-        if not line[:1].isspace() and line.strip():
-            inside = bool(_SECRET_DATA.match(line))
+        indent = len(line) - len(line.lstrip())
+        if line.strip() and (inside < 0 or indent <= inside):
+            inside = len(line) - len(line.lstrip(" \t-")) if _SECRET_DATA.match(line) else -1
             block = -1
             continue
-        if not inside or not line.strip():
+        if inside < 0 or not line.strip():
             continue
-        indent = len(line) - len(line.lstrip())
         if 0 <= block < indent:
             lines[at] = " " * indent + MASK
             continue

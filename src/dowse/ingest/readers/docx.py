@@ -1,4 +1,4 @@
-"""A Word file goes in; a Document with a chunk for each section, under its path of headings, comes out.
+"""Reader of Word files: a chunk for each section, under its path of headings.
 
 It is a zip of XML from who knows where: sizes are limited while it is unpacked, XML that declares a document type is
 refused, and the parser only ever holds one paragraph. It knows no lines, since Word breaks them anew on each screen.
@@ -10,7 +10,7 @@ import re
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from io import BytesIO
 from lzma import LZMAError
 from typing import NoReturn
@@ -18,11 +18,12 @@ from xml.parsers import expat
 from zipfile import BadZipFile, ZipFile, ZipInfo
 from zlib import error as ZlibError  # noqa: N812 (an exception, whatever its name)
 
+from msgspec import structs
+
 from dowse.errors import BadRequestError
-from dowse.ingest.chunking.document import altered
-from dowse.ingest.chunking.page_document import Page, document_of
-from dowse.ingest.chunking.sections import Mark, sections_of
-from dowse.ingest.readers.front_matter import moment
+from dowse.ingest.chunking.page import SectionedText, document_of
+from dowse.ingest.chunking.sections import CutPoint, sections_of
+from dowse.ingest.readers.markdown import moment
 from dowse.ports import SourceFile
 from dowse.types import Document
 
@@ -57,7 +58,7 @@ class DocxReader:
         text = "".join(writer.parts)
         said = dict(meta)
         headed = any(mark.level == 1 for mark in writer.marks)
-        page = Page(
+        page = SectionedText(
             text,
             sections_of(writer.marks, 0, len(text)),
             None if headed else said.get("title"),
@@ -66,8 +67,8 @@ class DocxReader:
             meta,
         )
         document = document_of(file, page)
-        return replace(
-            document, chunks=tuple(altered(chunk, start_line=None, end_line=None) for chunk in document.chunks)
+        return structs.replace(
+            document, chunks=tuple(structs.replace(chunk, start_line=None, end_line=None) for chunk in document.chunks)
         )
 
 
@@ -174,7 +175,7 @@ class _Writer:
 
     levels: dict[str, int]
     parts: list[str] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[CutPoint] = field(default_factory=list)
     length: int = 0
     left_out: int = 0  # elements deep
     table: int = 0
@@ -222,7 +223,7 @@ class _Writer:
             self.row.append(" ".join("".join(self.words).split()))
             self.words = []
         elif name == "tr" and self.table == 1:
-            self._write(" | ".join(self.row), "\n" if self.header else "\n\n", Mark(0, lead=" | ".join(self.row)))
+            self._write(" | ".join(self.row), "\n" if self.header else "\n\n", CutPoint(0, lead=" | ".join(self.row)))
         elif name == "tbl":
             self.table -= 1
 
@@ -232,17 +233,17 @@ class _Writer:
         if not text:
             return
         if level:
-            self._write(text, "\n\n", Mark(0, level, text))
+            self._write(text, "\n\n", CutPoint(0, level, text))
         else:
-            self._write(f"- {text}" if item else text, "\n" if item else "\n\n", Mark(0))
+            self._write(f"- {text}" if item else text, "\n" if item else "\n\n", CutPoint(0))
 
-    def _write(self, text: str, blank: str, mark: Mark) -> None:
+    def _write(self, text: str, blank: str, mark: CutPoint) -> None:
         if not text.strip(" |"):
             return
         blank = blank if self.parts else ""
         self.length += len(blank)
         if not (self.table and self.header):
-            self.marks.append(replace(mark, start=self.length))
+            self.marks.append(structs.replace(mark, start=self.length))
         if self.table:
             self.header = self.header or text
         self.parts += (blank, text)

@@ -1,6 +1,6 @@
-"""Elements of an HTML tree go in; the text that a visitor reads, where it may be cut and its lines come out.
+"""Reader of HTML: a chunk for each section of the text that a visitor reads.
 
-The parser tells no lines, so each stretch of text is looked up in the source, onwards from the one before.
+Navigation, scripts and forms are left out; headings, lists, tables and preformatted text keep their shape.
 """
 
 from __future__ import annotations
@@ -8,22 +8,28 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from dowse.ingest.chunking.sections import Mark
+import msgspec
+from msgspec.structs import replace
+
+from dowse.errors import BadRequestError
+from dowse.ingest.chunking.document import Lines, decode, starts_of
+from dowse.ingest.chunking.page import SectionedText, document_of
+from dowse.ingest.chunking.sections import CutPoint, sections_of
+from dowse.ingest.readers.markdown import moment
+from dowse.ports import SourceFile
+from dowse.types import Document
 
 if TYPE_CHECKING:
-    from selectolax.lexbor import LexborNode
+    from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 
-@dataclass(frozen=True)
-class HtmlText:
-    """What was written."""
+class HtmlText(msgspec.Struct, frozen=True):
+    """Text of a page, where it may be cut, and the lines of its source."""
 
     text: str
-    marks: tuple[Mark, ...]
+    marks: tuple[CutPoint, ...]
     lines: tuple[tuple[int, int], ...]  # of the source, first and last, for each line of the text
 
 
@@ -41,11 +47,11 @@ _CELLS = _names("td th")
 _ESCAPED = re.compile(r"[&<>\"'\r\xa0]|[^\x00-\x7f]")
 _BODY = re.compile(r"<body\b", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
-_LOOKED_FOR_CHARS = 40  # chosen: enough to tell one place from the next
+_LOOKED_FOR_CHARS = 40  # chosen: enough to be unique nearby
 
 
 def write_text(root: LexborNode, source: str) -> HtmlText:
-    writer = _Writer(source)
+    writer = _HtmlWriter(source)
     enter, leave = writer.enter, writer.leave
     for node, entering in _walk(root):
         if entering:
@@ -57,7 +63,7 @@ def write_text(root: LexborNode, source: str) -> HtmlText:
 
 
 def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
-    """Every node, entered and left, in order; a list in place of recursion."""
+    """Return every node, entered and left, in order; a list replaces recursion."""
     above: list[LexborNode] = [root]
     node = root.first_child
     yield root, True
@@ -76,29 +82,25 @@ def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
             node = node.next
 
 
-@dataclass
-class _Writer:
-    """The text so far, and where it may be cut."""
+class _HtmlWriter:
+    """Writer of the text and of the places where it may be cut."""
 
-    source: str
-    parts: list[str] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
-    lines: list[tuple[int, int]] = field(default_factory=list)  # of the source, first and last, for each line begun
-    length: int = 0
-    at: int = 0  # in the source
-    blank: str = ""  # what to write before the next text
-    pre: int = 0
-    wrapped: bool = False  # the last text ended with its line
-    first_cell: bool = True
-    heading: Mark | None = None
-    heading_part: int = 0
-    pending: Mark | None = None
-    line_starts: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.line_starts = list(accumulate((len(line) + 1 for line in self.source.split("\n")[:-1]), initial=0))
-        body = _BODY.search(self.source)
-        self.at = body.start() if body else 0
+    def __init__(self, source: str) -> None:
+        body = _BODY.search(source)
+        self.source = source
+        self.line_starts = starts_of(source)[:-1]
+        self.at = body.start() if body else 0  # in the source
+        self.parts: list[str] = []
+        self.marks: list[CutPoint] = []
+        self.lines: list[tuple[int, int]] = []  # of the source, first and last, for each line begun
+        self.length = 0
+        self.blank = ""  # to write before the next text
+        self.pre = 0
+        self.wrapped = False  # the last text ended with its line
+        self.first_cell = True
+        self.heading: CutPoint | None = None
+        self.heading_part = 0
+        self.pending: CutPoint | None = None
 
     def enter(self, node: LexborNode) -> None:
         if node.is_text_node:
@@ -107,7 +109,7 @@ class _Writer:
         tag = node.tag or ""
         if tag in _HEADINGS:
             self._break("\n\n")
-            self.pending = Mark(0, _HEADINGS[tag])
+            self.pending = CutPoint(0, _HEADINGS[tag])
         elif tag in _CELLS:
             self.blank = self.blank if self.first_cell else " | "
             self.first_cell = False
@@ -136,9 +138,9 @@ class _Writer:
         elif tag == "table":
             row = node.css_first("tr")
             cells = [" ".join(cell.text().split()) for cell in row.css("th")] if row is not None else []
-            self.pending = Mark(0, lead=" | ".join(cells))
+            self.pending = CutPoint(0, lead=" | ".join(cells))
         if self.pending is None and tag not in ("thead", "tbody", "tfoot", "tr"):
-            self.pending = Mark(0)
+            self.pending = CutPoint(0)
 
     def _break(self, blank: str) -> None:
         if len(blank) > len(self.blank) or not self.blank.startswith("\n"):
@@ -159,13 +161,13 @@ class _Writer:
         self.blank = ("\n" if "\n" in text[len(text.rstrip()) :] and self.pre else " ") if text[-1].isspace() else ""
 
     def _write(self, shown: str, source_lines: int) -> None:
-        """`source_lines`: line ends in what the source has for it."""
+        """Write a text; `source_lines` counts the line ends of its source."""
         blank = self.blank if self.parts else ""
         line = bisect_right(self.line_starts, self.at)
         self.lines += [(line, line)] * (blank.count("\n") if self.parts else 1)
         self.length += len(blank)
         if self.pending is not None:
-            mark = Mark(self.length, self.pending.level, self.pending.title, self.pending.lead)
+            mark = replace(self.pending, start=self.length)
             self.pending = None
             if mark.level:
                 self.heading, self.heading_part = mark, len(self.parts) + 1
@@ -179,13 +181,13 @@ class _Writer:
         self.lines[-1] = (self.lines[-1][0], min(max(self.lines[-1][1], line + source_lines), stop))
 
     def _end_heading(self) -> None:
-        """Known only now: the title is all that was written since."""
+        """Add the heading: its title is all text since its start tag."""
         if self.heading is not None:
             self.marks.append(replace(self.heading, title="".join(self.parts[self.heading_part :])))
         self.heading = self.pending = None
 
     def _find(self, text: str) -> None:
-        """Where the text stands in the source. What is escaped there is passed over; what is not found stays behind."""
+        """Move to the text in the source, past escaped characters; stay where it is not found."""
         bare = text.lstrip()
         skipped = text[: len(text) - len(bare)]
         escaped = _ESCAPED.search(bare)
@@ -197,3 +199,113 @@ class _Writer:
             found = self.source.find(plain, self.at) - 1
         if found >= 0:
             self.at = found + 1 + len(skipped)
+
+
+DEEPEST = 512  # elements, as in browsers; the parser's time grows with its square
+FEWEST_MAIN_CHARS = 200  # chosen: a shorter <main> is an empty frame
+
+
+_DROPPED = ["script", "style", "noscript", "template", "svg", "iframe", "object", "canvas", "nav", "button", "select"]
+_FRAME = ["footer", "aside"]  # of a page without <main>
+_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)([^<>]*)")
+# Elements that have no end tag, or may omit it: they do not count as depth.
+_NO_DEPTH = _names(
+    "area base br col embed hr img input link meta source track wbr param p li dt dd tr td th thead tbody tfoot option "
+    "optgroup colgroup rp rt"
+)
+_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_.:-]{2,40})", re.IGNORECASE)
+_META = {
+    "author": ("author", "article:author", "citation_author", "dc.creator"),
+    "date": ("article:published_time", "citation_publication_date", "date", "dc.date", "dcterms.created"),
+    "description": ("description", "og:description"),
+    "keywords": ("keywords", "citation_keywords"),
+    "doi": ("citation_doi", "dc.identifier"),
+}
+
+
+def read_html(file: SourceFile) -> Document:
+    """Read the visible text of a page, in order."""
+    page, places = read_page(decode_html(file.data))
+
+    def lines(first: int, last: int) -> Lines:
+        start, stop = (places[min(line, len(places)) - 1] for line in (first, last))
+        return start[0], max(stop[1], start[0])
+
+    return document_of(file, page, lines)
+
+
+def decode_html(data: bytes) -> str:
+    """Decode by the byte order mark, as UTF-8 where it is valid, by its own <meta>, or as any other text."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        declared = _CHARSET.search(data[:2048])
+        if declared is not None and b"\0" not in data:
+            name = declared[1].decode("ascii")
+            try:
+                return data.decode(name).replace("\r\n", "\n")
+            except (LookupError, UnicodeDecodeError) as err:
+                raise BadRequestError(f"not valid {name}, the encoding in its <meta>; convert it to UTF-8") from err
+    return decode(data)
+
+
+def read_page(source: str) -> tuple[SectionedText, tuple[tuple[int, int], ...]]:
+    """Return the page, and for each line of its text the first and last line in the source."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    _check_depth(source)
+    tree = LexborHTMLParser(source)
+    meta = _meta(tree)
+    title = _title(tree)
+    tree.strip_tags(_DROPPED, recursive=True)
+    root = _main(tree)
+    found = HtmlText("", (), ()) if root is None else write_text(root, source)
+    pairs = dict(meta)
+    headed = any(mark.level == 1 for mark in found.marks)
+    page = SectionedText(
+        found.text,
+        sections_of(found.marks, 0, len(found.text)),
+        None if headed else title,
+        pairs.get("author"),
+        moment(pairs.get("date", "")),
+        meta,
+    )
+    return page, found.lines
+
+
+def _check_depth(source: str) -> None:
+    depth = 0
+    for found in _TAG.finditer(source):
+        closing, name, rest = found.groups()
+        if rest.endswith("/") or name.lower() in _NO_DEPTH:
+            continue
+        depth = max(depth - 1, 0) if closing else depth + 1
+        if depth > DEEPEST:
+            raise BadRequestError(
+                f"HTML nested deeper than {DEEPEST} elements, as only generated pages are; add it to .dowseignore"
+            )
+
+
+def _meta(tree: LexborHTMLParser) -> tuple[tuple[str, str], ...]:
+    pairs: dict[str, list[str]] = {}
+    for node in tree.css("meta"):
+        key = (node.attributes.get("name") or node.attributes.get("property") or "").lower()
+        value = " ".join((node.attributes.get("content") or "").split())
+        if key and value:
+            pairs.setdefault(key, []).append(value)
+    found = ((key, next((pairs[name] for name in names if name in pairs), None)) for key, names in _META.items())
+    return tuple((key, ", ".join(dict.fromkeys(values))) for key, values in found if values)
+
+
+def _title(tree: LexborHTMLParser) -> str | None:
+    node = tree.css_first("title")
+    return (" ".join(node.text().split()) or None) if node is not None else None
+
+
+def _main(tree: LexborHTMLParser) -> LexborNode | None:
+    for selector in ("main", "[role=main]", "article"):
+        found = tree.css(selector)
+        if len(found) == 1 and len(found[0].text(strip=True)) >= FEWEST_MAIN_CHARS:
+            return found[0]
+    tree.strip_tags(_FRAME, recursive=True)
+    return tree.body

@@ -1,78 +1,69 @@
-"""A JSON file, or one of JSON lines, goes in; a Document whose chunks hold whole members, under their path, comes out.
+"""Reader of JSON and JSON lines: chunks hold whole members, under their path.
 
-The text is kept as written and cut between members; the dotted path of what encloses a chunk leads it. Nothing is
-loaded: a scan of the brackets is enough, takes files with comments too, and does not mind how deep they are. An API
-description written over several lines has an operation or schema a chunk instead, as in YAML, of which JSON is a part.
+The text is kept as written and cut between members; the dotted path of the enclosing object leads a chunk. Nothing is
+loaded: a scan of the brackets is enough, accepts files with comments too, and has no limit of depth. An API
+description over several lines has a chunk for each operation or schema instead, as in YAML, of which JSON is a part.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from dowse.errors import BadRequestError
-from dowse.ingest.chunking.document import Heading, Piece, build, decode, file_name
+from dowse.ingest.chunking.document import ChunkSpan, build, decode
 from dowse.ingest.chunking.pack import CODE, Budget, Span, windows
-from dowse.ingest.sources.kinds import kind_of
 from dowse.ports import SourceFile
 from dowse.types import Document
 
-DEEPEST = 16  # levels that are looked into; chosen: each costs a scan of what is in it
+DEEPEST = 16  # levels that are cut open; chosen: each costs a scan of its text
 NESTED = 1000  # levels beyond which brackets are no structure; chosen
 LONGEST_PATH_CHARS = 200  # chosen
-API_HEAD_CHARS = 4000  # in which a description says that it is one; chosen
+API_HEAD_CHARS = 4000  # that hold the version key of an API description; chosen
 _API = re.compile(r'"(?:openapi|swagger)"\s*:\s*"')
 _TOKEN = re.compile(r'"(?:[^"\\\n]++|\\.)*+"|[{}\[\],]|//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/')
 _KEY = re.compile(r'\s*(?:(?://[^\n]*+\n|/\*.*?\*/)\s*)*("(?:[^"\\\n]++|\\.)*+"|[\w$-]+)\s*:\s*', re.DOTALL)
 _BARE = re.compile(r"[A-Za-z_$][\w$-]*")
 
 
-@dataclass(frozen=True)
-class Member:
-    """A part of an object or array. The spans of all parts touch; the value is somewhere in its own."""
+class JsonMember(msgspec.Struct, frozen=True):
+    """Part of an object or array. The spans of all parts touch; each value is within its span."""
 
     path: str
     span: Span
     value: Span
 
 
-@dataclass(frozen=True)
-class JsonReader:
-    """Settings, records and JSON lines."""
-
-    name: str = "json"
-
-    def read(self, file: SourceFile) -> Document:
-        text = decode(file.data)
-        if _API.search(text, 0, API_HEAD_CHARS) and (described := _operations(text)):
-            return build(file, kind_of(file), text, Heading(file_name(file)), described)
-        budget = CODE.fitted(text)
-        pieces = (
-            Piece(span, path, path or None)
-            for path, span in cut(text, Member("", (0, len(text)), (0, len(text))), budget)
-        )
-        return build(file, kind_of(file), text, Heading(file_name(file)), pieces)
+def read_json(file: SourceFile) -> Document:
+    """Read settings, records and JSON lines."""
+    text = decode(file.data)
+    if _API.search(text, 0, API_HEAD_CHARS) and (described := _operations(text)):
+        return build(file, text, described)
+    whole = (0, len(text))
+    members = cut(text, JsonMember("", whole, whole), CODE.fitted(text))
+    return build(file, text, (ChunkSpan(span, path, path or None) for path, span in members))
 
 
-def _operations(text: str) -> list[Piece]:
-    """Of an API description; none where it is something else, or on too few lines to tell its parts apart."""
+def _operations(text: str) -> list[ChunkSpan]:
+    """Return the parts of an API description; none for other JSON, or where all of it is on one line."""
     from dowse.ingest.manifests.openapi import is_openapi, openapi_pieces
-    from dowse.ingest.manifests.yaml_nodes import NotYamlError, compose  # the parser is loaded for what needs it
+    from dowse.ingest.manifests.yaml_nodes import NotYamlError, compose  # loaded only for API descriptions
     from dowse.ingest.manifests.yaml_parts import page_of
 
     page = page_of(text)
     try:
         documents = compose(text)
-    except (NotYamlError, BadRequestError):  # comments, say; or deeper than is worth reading as YAML
+    except (NotYamlError, BadRequestError):  # with comments, or too deep for YAML
         return []
     root = documents[0].root if len(documents) == 1 else None
     spread = root is not None and len(page.lines) > len(root.pairs) + 1
     return list(openapi_pieces(page, root)) if root is not None and is_openapi(root) and spread else []
 
 
-def cut(text: str, whole: Member, budget: Budget, depth: int = 0) -> Iterator[tuple[str, Span]]:
-    """Spans that cover the member, each with the path of what encloses it; siblings are packed together."""
+def cut(text: str, whole: JsonMember, budget: Budget, depth: int = 0) -> Iterator[tuple[str, Span]]:
+    """Return spans that cover the member, each with its enclosing path; siblings are packed together."""
     start, stop = whole.span
     if stop - start <= budget.limit_chars:
         yield whole.path, whole.span
@@ -95,8 +86,8 @@ def cut(text: str, whole: Member, budget: Budget, depth: int = 0) -> Iterator[tu
         yield whole.path, (open_start, stop)
 
 
-def _members(text: str, whole: Member) -> Iterator[Member]:
-    """The parts of its object or array, or the values of a file that has several one after the other."""
+def _members(text: str, whole: JsonMember) -> Iterator[JsonMember]:
+    """Return the parts of its object or array, or the values of a file of JSON lines."""
     found = _values(text, whole.value)
     if len(found) == 1:
         first, last = found[0][0] + 1, found[0][1] - 1
@@ -108,12 +99,12 @@ def _members(text: str, whole: Member) -> Iterator[Member]:
     for at, part in enumerate(parts):
         key = f"[{at}]" if is_array else _key(text, *part)
         stop = parts[at + 1][0] if at + 1 < len(parts) else whole.span[1]
-        yield Member(_joined(whole.path, key), (start, stop), part)
+        yield JsonMember(_joined(whole.path, key), (start, stop), part)
         start = stop
 
 
 def _values(text: str, span: Span) -> list[Span]:
-    """Objects and arrays that stand in no other; none when they are nested beyond reason."""
+    """Return the outermost objects and arrays; none when they are nested beyond reason."""
     values: list[Span] = []
     depth = start = 0
     for token in _TOKEN.finditer(text, *span):
@@ -131,7 +122,7 @@ def _values(text: str, span: Span) -> list[Span]:
 
 
 def _parts(text: str, inside: Span) -> Iterator[Span]:
-    """What the commas separate, without what is between brackets."""
+    """Return the parts that the commas separate, outside of brackets."""
     depth, start = 0, inside[0]
     for token in _TOKEN.finditer(text, *inside):
         mark = token[0]
@@ -152,7 +143,7 @@ def _key(text: str, start: int, stop: int) -> str:
 
 
 def _joined(path: str, key: str) -> str:
-    """Dotted, as it is typed in most languages; a key that is no name is quoted."""
+    """Return the dotted path; a key that is no name is quoted."""
     if key.startswith("[") or not key:
         return (path + key)[:LONGEST_PATH_CHARS]
     name = key if _BARE.fullmatch(key) else f'"{key}"'

@@ -1,10 +1,10 @@
-"""A mailbox or a single message goes in; a Document with a chunk for each message, under its thread, comes out."""
+"""Reader of mail: mailboxes and single messages become a chunk for each message, under its thread."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email import message_from_bytes
 from email.errors import HeaderParseError
@@ -12,6 +12,8 @@ from email.header import decode_header
 from email.message import Message
 from email.utils import parseaddr, parsedate_to_datetime
 from itertools import pairwise
+
+from msgspec.structs import replace
 
 from dowse.errors import BadRequestError
 from dowse.ingest.chunking.document import Heading, file_name
@@ -46,7 +48,7 @@ class Mail:
 
 @dataclass(frozen=True)
 class MailReader:
-    """Reads mbox, in all its variants, and .eml. A message that cannot be read is left out, the others are not."""
+    """Reader of mbox, in all its variants, and .eml. Only messages that cannot be parsed are left out."""
 
     name: str = "mail"
 
@@ -181,7 +183,7 @@ def _decoded(part: Message) -> str:
 
 
 def _html_text(source: str) -> str:
-    from dowse.ingest.readers.read_html import read_page
+    from dowse.ingest.readers.html import read_page
 
     try:
         return read_page(source)[0].text

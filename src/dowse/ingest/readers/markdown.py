@@ -1,16 +1,19 @@
-"""A Markdown file goes in; a Document with a chunk for each section, under its path of headings, comes out."""
+"""Reader of Markdown: a chunk for each section, under its path of headings."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dowse.ingest.chunking.document import decode
-from dowse.ingest.chunking.page_document import Page, document_of
-from dowse.ingest.chunking.sections import Mark, Section, sections_of
-from dowse.ingest.readers.front_matter import FrontMatter, parse
+from dowse.ingest.chunking.page import SectionedText, document_of
+from dowse.ingest.chunking.sections import CutPoint, Section, sections_of
 from dowse.ports import SourceFile
 from dowse.types import Document
 
@@ -18,42 +21,104 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
+
+_FENCES = {"---": ("---", "..."), "+++": ("+++",)}
+_PAIR = re.compile(r"([A-Za-z_][\w .-]{0,60}?)\s*[:=]\s*(.*)")
+_ITEM = re.compile(r"\s*-\s+(.*)")
+_DATES = ("date", "created", "created_at", "published", "timestamp", "updated", "last_updated")
+_LONGEST_LINES = 200  # chosen: a rule line at the top of a long page is not front matter
+
+
+class FrontMatter(msgspec.Struct, frozen=True):
+    """Front matter of a page: pairs in their order, each key once and in lower case."""
+
+    pairs: tuple[tuple[str, str], ...] = ()
+    body_start: int = 0  # character offset
+
+    def get(self, *keys: str) -> str | None:
+        """Return the value of the first of the keys that has one."""
+        values = dict(self.pairs)
+        return next((values[key] for key in keys if values.get(key)), None)
+
+    @property
+    def timestamp(self) -> datetime | None:
+        value = self.get(*_DATES)
+        return None if value is None else moment(value)
+
+
+def parse(text: str) -> FrontMatter:
+    """Parse `key: value` lines and lists, and skip deeper structure. No closing line: no front matter."""
+    lines = text.split("\n", _LONGEST_LINES)
+    closing = _FENCES.get(lines[0].rstrip())
+    if closing is None:
+        return FrontMatter()
+    pairs: dict[str, str] = {}
+    key, start = "", len(lines[0]) + 1
+    for line in lines[1:_LONGEST_LINES]:
+        start += len(line) + 1
+        if line.rstrip() in closing:
+            return FrontMatter(tuple(pairs.items()), min(start, len(text)))
+        if (pair := _PAIR.fullmatch(line)) is not None:
+            key = pair[1].lower()
+            pairs[key] = _plain(pair[2])
+        elif key and (item := _ITEM.fullmatch(line)) is not None:
+            pairs[key] = ", ".join(part for part in (pairs[key], _plain(item[1])) if part)
+    return FrontMatter()
+
+
+def moment(value: str) -> datetime | None:
+    """Parse ISO 8601 or seconds since the epoch as aware UTC; a naive time counts as UTC."""
+    try:
+        if re.fullmatch(r"\d{9,11}(\.\d+)?", value):
+            return datetime.fromtimestamp(float(value), UTC)
+        found = datetime.fromisoformat(value)
+    except (ValueError, OverflowError):
+        return None
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _plain(value: str) -> str:
+    """Return the value without quotes, and a list without its brackets."""
+    value = value.strip()
+    if value[:1] == "[" and value[-1:] == "]":
+        return ", ".join(_plain(part) for part in value[1:-1].split(",") if part.strip())
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        return value[1:-1]
+    return value
+
+
 LONG_LIST = 200  # items; chosen: a list that a person wrote is shorter
 _MARKERS = ("- ", "* ", "+ ")
 
 
-@dataclass(frozen=True)
-class MarkdownReader:
-    """Finds sections, lists, tables and fences by a CommonMark parser; the text itself is kept as written."""
-
-    parser: MarkdownIt
-    name: str = "markdown"
-
-    def read(self, file: SourceFile) -> Document:
-        text = decode(file.data)
-        front = parse(text)
-        if not text[front.body_start :].strip():
-            front = FrontMatter(front.pairs)  # nothing else to find the file by
-        sections = markdown_sections(self.parser, text, front.body_start)
-        author = front.get("author", "authors")
-        return document_of(file, Page(text, sections, front.get("title"), author, front.timestamp, front.pairs))
+def read_markdown(file: SourceFile) -> Document:
+    """Read sections, lists, tables and fences with a CommonMark parser; the text itself stays as written."""
+    text = decode(file.data)
+    front = parse(text)
+    if not text[front.body_start :].strip():
+        front = FrontMatter(front.pairs)  # a page of front matter alone is found by it
+    sections = markdown_sections(text, front.body_start)
+    author = front.get("author", "authors")
+    return document_of(file, SectionedText(text, sections, front.get("title"), author, front.timestamp, front.pairs))
 
 
-def markdown_reader() -> MarkdownReader:
+@cache
+def markdown_parser() -> MarkdownIt:
+    """Return the parser, made once a process."""
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark").enable("table")
-    # Only the outline is needed. Reference definitions are left in as paragraphs: their addresses are text as well.
-    parser.disable(["inline", "text_join", "reference"], ignoreInvalid=True)
-    return MarkdownReader(parser)
+    # Only the outline is needed. Reference definitions stay in as paragraphs: their addresses are text as well.
+    return parser.disable(["inline", "text_join", "reference"], ignoreInvalid=True)
 
 
-def markdown_sections(parser: MarkdownIt, text: str, body_start: int = 0) -> list[Section]:
-    # The parser takes a lone carriage return for a line end; ours is the newline alone.
+def markdown_sections(text: str, body_start: int = 0) -> list[Section]:
+    # The parser treats a lone carriage return as a line end; here only a newline is one.
     body = text[body_start:].replace("\r", " ").replace("\0", " ")
     lines = body.split("\n")
     offsets = list(accumulate((len(line) + 1 for line in lines), initial=body_start))
     offsets[-1] = len(text)
+    parser = markdown_parser()
     alike = _alike(lines) if len(lines) > LONG_LIST else []
     if alike:
         gone = {row for rows in alike for row in rows}
@@ -66,9 +131,9 @@ def markdown_sections(parser: MarkdownIt, text: str, body_start: int = 0) -> lis
 
 
 def _alike(lines: Sequence[str]) -> list[range]:
-    """Rows inside long runs of items that a parser would find to be as the items around them: a marker, then a letter.
+    """Return rows inside long runs of items that begin alike: a marker and a letter.
 
-    Of 80,000 items, each took it 50 µs; now it is 5.
+    The parser need not see them: it takes 50 µs an item of a list of 80,000, and 5 without these rows.
     """
     found: list[range] = []
     row = 0
@@ -80,33 +145,33 @@ def _alike(lines: Sequence[str]) -> list[range]:
     return found
 
 
-def _with_items(marks: Iterable[Mark], alike: Sequence[range], offsets: Sequence[int]) -> Iterator[Mark]:
-    """With the items that were left out, wherever those around them turned out to be items."""
+def _with_items(marks: Iterable[CutPoint], alike: Sequence[range], offsets: Sequence[int]) -> Iterator[CutPoint]:
+    """Add the items that were left out, wherever the parser found items around them."""
     left = list(reversed(alike))
     for mark in marks:
         while left and mark.start > offsets[left[-1].stop]:
             left.pop()  # in a fence, and no items
         if left and mark.start == offsets[left[-1].stop]:
-            yield from (Mark(offsets[row]) for row in left.pop())
+            yield from (CutPoint(offsets[row]) for row in left.pop())
         yield mark
 
 
-def _marks(tokens: Sequence[Token], offsets: Sequence[int], text: str) -> Iterator[Mark]:
-    """Every place where the page may be cut."""
+def _marks(tokens: Sequence[Token], offsets: Sequence[int], text: str) -> Iterator[CutPoint]:
+    """Return every place where the page may be cut."""
     for token, after in zip(tokens, [*tokens[1:], None], strict=False):
         if token.map is None or token.nesting < 0 or token.type == "inline":
             continue
         start = offsets[token.map[0]]
         if token.level == 0 and token.type == "heading_open":
-            yield Mark(start, int(token.tag[1:]), after.content if after else "")
+            yield CutPoint(start, int(token.tag[1:]), after.content if after else "")
         elif token.level == 0 and token.type == "table_open":
-            yield Mark(start, lead=text[start : offsets[token.map[0] + 1]].strip())
+            yield CutPoint(start, lead=text[start : offsets[token.map[0] + 1]].strip())
         elif token.level == 0 or (token.level == 1 and token.type == "list_item_open"):
-            yield Mark(start)
+            yield CutPoint(start)
 
 
-def _without_formulas(text: str, marks: Iterator[Mark]) -> Iterator[Mark]:
-    """No cut between a `$$` and the one that closes it."""
+def _without_formulas(text: str, marks: Iterator[CutPoint]) -> Iterator[CutPoint]:
+    """Drop the cuts between a `$$` and the one that closes it."""
     counted, at = 0, 0
     for mark in marks:
         counted += text.count("$$", at, mark.start)

@@ -1,62 +1,50 @@
-"""A Jupyter notebook goes in; a Document of its cells, text, code and the first lines that they printed, comes out.
+"""Reader of Jupyter notebooks: text, code and the first printed lines of each cell.
 
-The cells are written down as one Markdown page, with code in fences, and cut like one; lines are those of the file.
+The cells are written as one Markdown page, with code in fences, and cut like one; lines are those of the file.
 """
 
 from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from dataclasses import dataclass, field, replace
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dowse.errors import BadRequestError
-from dowse.ingest.chunking.document import altered, decode
-from dowse.ingest.chunking.page_document import Page, document_of
-from dowse.ingest.readers.markdown import markdown_reader, markdown_sections
+from dowse.ingest.chunking.document import Lines, decode, starts_of
+from dowse.ingest.chunking.page import SectionedText, document_of
+from dowse.ingest.readers.markdown import markdown_sections
 from dowse.ports import SourceFile
-from dowse.types import Chunk, Document
-
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
+from dowse.types import Document
 
 MOST_OUTPUT_LINES = 10  # of a cell; chosen: a table's head, the end of a traceback
 LONGEST_OUTPUT_CHARS = 600  # of a cell; chosen
 _NEAR_CHARS = 65_536  # how far the next line of a cell may be; chosen
 
 
-@dataclass(frozen=True)
-class NotebookReader:
-    """Pictures and other data are left out; so are outputs beyond their first lines."""
+def read_notebook(file: SourceFile) -> Document:
+    """Read a notebook without pictures and other data, and without outputs beyond their first lines."""
+    raw = decode(file.data)
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError) as err:
+        raise BadRequestError(f"not a notebook: {err}") from err
+    language = _text_at(found, "metadata", "kernelspec", "language") or "python"
+    writer = _NotebookWriter(raw)
+    for cell in _cells(found):
+        writer.cell(cell, language)
 
-    parser: MarkdownIt
-    name: str = "notebook"
+    def lines(first: int, last: int) -> Lines:
+        start = writer.places[first - 1]
+        return start, max(start, writer.places[last - 1])
 
-    def read(self, file: SourceFile) -> Document:
-        raw = decode(file.data)
-        try:
-            found = json.loads(raw)
-        except (ValueError, RecursionError) as err:
-            raise BadRequestError(f"not a notebook: {err}") from err
-        cells = _cells(found)
-        language = _text_at(found, "metadata", "kernelspec", "language") or "python"
-        writer = _Writer(raw)
-        for cell in cells:
-            writer.cell(cell, language)
-        text = "\n".join(writer.lines)
-        document = document_of(file, Page(text, markdown_sections(self.parser, text)))
-        return replace(document, chunks=tuple(_in_source(chunk, writer.places) for chunk in document.chunks))
-
-
-def notebook_reader() -> NotebookReader:
-    return NotebookReader(markdown_reader().parser)
+    text = "\n".join(writer.lines)
+    return document_of(file, SectionedText(text, markdown_sections(text)), lines)
 
 
 def _cells(notebook: Any) -> list[dict[str, Any]]:
-    """Of format 4, or of the sheets of format 3."""
+    """Return the cells of format 4, or of the sheets of format 3."""
     if not isinstance(notebook, dict):
-        raise BadRequestError("not a notebook: it is no JSON object")
+        raise BadRequestError("not a notebook: not a JSON object")
     cells = notebook.get("cells")
     if cells is None and isinstance(notebook.get("worksheets"), list):
         cells = [cell for sheet in notebook["worksheets"] if isinstance(sheet, dict) for cell in sheet.get("cells", [])]
@@ -72,24 +60,21 @@ def _text_at(found: Any, *keys: str) -> str | None:
 
 
 def _joined(value: Any) -> str:
-    """Notebooks write a text as one string or as a list of lines."""
+    """Return a text that is one string or a list of lines."""
     if isinstance(value, list):
         return "".join(part for part in value if isinstance(part, str))
     return value if isinstance(value, str) else ""
 
 
-@dataclass
-class _Writer:
-    """The page so far, and for each of its lines the line of the file."""
+class _NotebookWriter:
+    """Writer of the page; it keeps the line of the file for each line of the page."""
 
-    raw: str
-    lines: list[str] = field(default_factory=list)
-    places: list[int] = field(default_factory=list)
-    at: int = 0
-    starts: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.starts = list(accumulate((len(line) + 1 for line in self.raw.split("\n")), initial=0))
+    def __init__(self, raw: str) -> None:
+        self.raw = raw
+        self.lines: list[str] = []
+        self.places: list[int] = []
+        self.at = 0
+        self.starts = starts_of(raw)
 
     def cell(self, cell: dict[str, Any], language: str) -> None:
         source = _joined(cell.get("source", cell.get("input"))).rstrip()
@@ -143,8 +128,3 @@ def _output(output: dict[str, Any]) -> str:
     data = output.get("data")
     plain = data.get("text/plain") if isinstance(data, dict) else output.get("text")
     return _joined(plain).rstrip()
-
-
-def _in_source(chunk: Chunk, places: list[int]) -> Chunk:
-    first, last = places[(chunk.start_line or 1) - 1], places[(chunk.end_line or 1) - 1]
-    return altered(chunk, start_line=first, end_line=max(first, last))

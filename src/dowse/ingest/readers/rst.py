@@ -1,4 +1,4 @@
-"""A reStructuredText file goes in; a Document with a chunk for each section, under its path of headings, comes out.
+"""Reader of reStructuredText: a chunk for each section, under its path of headings.
 
 A heading is a line with a line of one punctuation mark below it, at least as long, and perhaps the same above; which
 mark stands for which level, the file itself decides by the order of their first use. A directive and what is indented
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from dowse.ingest.chunking.document import decode
-from dowse.ingest.chunking.page_document import Page, document_of
-from dowse.ingest.chunking.sections import Mark, sections_of
-from dowse.ingest.readers.front_matter import moment
+from dowse.ingest.chunking.page import SectionedText, document_of
+from dowse.ingest.chunking.sections import CutPoint, sections_of
+from dowse.ingest.readers.markdown import moment
 from dowse.ports import SourceFile
 from dowse.types import Document
 
@@ -40,7 +40,7 @@ class RstReader:
         sections = sections_of(_marks(lines, offsets), 0, len(text))
         meta = _fields(lines)
         said = dict(meta)
-        page = Page(
+        page = SectionedText(
             text,
             sections,
             said.get("title"),
@@ -51,7 +51,7 @@ class RstReader:
         return document_of(file, page)
 
 
-def _marks(lines: Sequence[str], offsets: Sequence[int]) -> Iterator[Mark]:
+def _marks(lines: Sequence[str], offsets: Sequence[int]) -> Iterator[CutPoint]:
     """Headings, and unindented lines after a blank one."""
     styles: list[tuple[str, bool]] = []
     after_blank = True
@@ -63,12 +63,12 @@ def _marks(lines: Sequence[str], offsets: Sequence[int]) -> Iterator[Mark]:
             style, title, size = found
             if style not in styles:
                 styles.append(style)
-            yield Mark(offsets[at], min(styles.index(style) + 1, 6), title)
+            yield CutPoint(offsets[at], min(styles.index(style) + 1, 6), title)
             at, after_blank = at + size, True
             continue
         if line and not line[0].isspace() and (after_blank or _ITEM.match(line)):
             lead = lines[at + 1].strip() if _TABLE.match(line) and at + 1 < len(lines) else ""
-            yield Mark(offsets[at], lead=lead)
+            yield CutPoint(offsets[at], lead=lead)
         after_blank = not line.strip()
         at += 1
 

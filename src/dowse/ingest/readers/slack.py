@@ -1,22 +1,22 @@
-"""A file of a Slack export goes in; a Document with a chunk for each thread of that channel and day comes out.
+"""Reader of Slack exports: a chunk for each thread of a channel's day.
 
-Messages that nobody answered join their neighbours in time. Names come from the export's users.json and channels.json,
-which are looked for beside the file. A reply that came on another day stands in that day's file: it becomes a chunk of
-its own, with the thread's id and how the thread began, so that every document depends on its own bytes.
+Messages without replies join their neighbours in time. Names come from the export's users.json and channels.json in
+the folder above. A reply from another day is in that day's file: it becomes a chunk of its own, with the thread's id
+and how the thread began, so that every document depends on its own bytes.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from typing import Any
 
 from dowse.errors import BadRequestError
-from dowse.ingest.chunking.document import Heading, decode
+from dowse.ingest.chunking.document import Heading, decode, file_name
 from dowse.ingest.readers.conversation import Thread, Turn, build_threads
+from dowse.ingest.readers.json import read_json
 from dowse.ingest.readers.slack_messages import (
     Message,
     Workspace,
@@ -27,28 +27,28 @@ from dowse.ingest.readers.slack_messages import (
     people_of,
     person_name,
 )
-from dowse.ingest.sources.beside import beside
-from dowse.ports import Reader, SourceFile
+from dowse.ingest.sources.content import sibling_bytes
+from dowse.ports import SourceFile
 from dowse.types import CorpusType, Document
 
-NEAR = timedelta(minutes=30)  # chosen: lone messages further apart are seldom about the same
-LONGEST_OPENING_CHARS = 100  # chosen: enough to know the matter, too little to outrank the message itself
+NEAR = timedelta(minutes=30)  # chosen: lone messages further apart seldom share a subject
+LONGEST_OPENING_CHARS = 100  # chosen: enough to know the subject, too little to outrank the message itself
 LONGEST_LABEL_CHARS = 60
-MOST_LONE_CHARS = 1000  # chosen: about the target of a chunk; beyond it unrelated matters would blur each other
+MOST_LONE_CHARS = 1000  # chosen: about the target of a chunk; a longer one would mix unrelated subjects
 _DAY = re.compile(r"(?:(?P<root>.*)/)?(?P<channel>[^/]+)/(?P<day>\d{4}-\d\d-\d\d)\.json")
 _LISTS = ("channels.json", "groups.json", "dms.json", "mpims.json")
 _PEOPLE = "users.json"
-_LOG = "integration_logs.json"  # who installed which app: of an export, and not worth finding
+_LOG = "integration_logs.json"  # who installed which app: part of an export, without use in a search
 _HOST = re.compile(r"https://((?!files\.|api\.|slack\.)[a-z0-9-]+(?:\.enterprise)?\.slack\.[a-z]{2,})/")
 
 
-@dataclass(frozen=True)
 class SlackReader:
-    """Reads exports as folders and as archives. JSON that only has the name of a day goes to another reader."""
+    """Reader of exports, as folders or archives. Other files with the name of a day are read as JSON."""
 
-    otherwise: Callable[[], Reader]  # for JSON that is no part of an export
-    name: str = "slack"
-    workspaces: dict[str, Workspace] = field(default_factory=dict)  # by the export's root; read once each
+    name = "slack"
+
+    def __init__(self) -> None:
+        self.workspaces: dict[str, Workspace] = {}  # by the export's root; read once each
 
     def read(self, file: SourceFile) -> Document:
         text = decode(file.data)
@@ -61,7 +61,7 @@ class SlackReader:
             return build_threads(file, CorpusType.CONVO_SLACK, Heading(file.path), [])
         if items is not None and self._is_export(file):
             return _directory(file, [(item, lines) for item, lines in items if isinstance(item, dict)])
-        return self.otherwise().read(file)
+        return read_json(file)
 
     def _workspace(self, file: SourceFile, root: str | None) -> Workspace:
         key = f"{file.source}/{root or ''}"
@@ -70,10 +70,10 @@ class SlackReader:
         return self.workspaces[key]
 
     def _is_export(self, file: SourceFile) -> bool:
-        """Whether one of the lists of an export stands beside the other: users.json alone may be anyone's."""
+        """Tell whether the folder holds two lists of an export: users.json alone may be of any program."""
         folder, _, name = file.path.rpartition("/")
         other = _LISTS[0] if name == _PEOPLE else _PEOPLE
-        return name in (*_LISTS, _PEOPLE, _LOG) and beside(file, _below(folder, other)) is not None
+        return name in (*_LISTS, _PEOPLE, _LOG) and sibling_bytes(file, _below(folder, other)) is not None
 
 
 def _workspace(file: SourceFile, root: str | None) -> Workspace:
@@ -87,11 +87,11 @@ def _workspace(file: SourceFile, root: str | None) -> Workspace:
 
 
 def _listed(file: SourceFile, path: str) -> list[Any]:
-    data = beside(file, path)
+    data = sibling_bytes(file, path)
     try:
         found = json.loads(decode(data)) if data else []
     except (ValueError, RecursionError, BadRequestError):
-        return []  # it is told of where it is read itself; names stay ids
+        return []  # reported when that file itself is read; names stay ids
     return found if isinstance(found, list) else []
 
 
@@ -113,7 +113,7 @@ def _channel_day(
 
 
 def _groups(messages: Sequence[Message]) -> list[list[Message]]:
-    """Threads, and runs of lone messages that are near in time; by their first message."""
+    """Return threads, and runs of lone messages that are near in time, by their first message."""
     threads: dict[str, list[Message]] = {}
     for message in messages:
         threads.setdefault(message.thread_ts, []).append(message)
@@ -176,14 +176,14 @@ def _meta(group: Sequence[Message], host: str | None, channel_id: str) -> tuple[
 
 
 def _root(file: SourceFile, day: re.Match[str], thread_ts: str, workspace: Workspace) -> Message | None:
-    """The message that opened a thread on another day. Slack names a file by the day where the workspace is."""
+    """Return the message that opened a thread on another day; file names follow the workspace's zone."""
     moment = moment_of(thread_ts)
     for name in _days(moment.date()) if moment else ():
-        data = beside(file, _below(day["root"], f"{day['channel']}/{name}.json"))
+        data = sibling_bytes(file, _below(day["root"], f"{day['channel']}/{name}.json"))
         try:
             items = (items_of(decode(data)) if data else None) or []
         except BadRequestError:
-            continue  # that file is told of where it is read itself
+            continue  # reported when that file itself is read
         opening = [(item, lines) for item, lines in items if isinstance(item, dict) and item.get("ts") == thread_ts]
         for message in messages_of(opening, workspace):
             return message
@@ -191,7 +191,7 @@ def _root(file: SourceFile, day: re.Match[str], thread_ts: str, workspace: Works
 
 
 def _days(day: date) -> list[str]:
-    """The day itself, the next and the one before, which may be the same day elsewhere."""
+    """Return the day itself, the next and the one before, which may be the same day in another zone."""
     near = (day.toordinal(), day.toordinal() + 1, day.toordinal() - 1)
     return [date.fromordinal(each).isoformat() for each in near if 0 < each <= date.max.toordinal()]
 
@@ -202,7 +202,7 @@ def _short(text: str, limit_chars: int) -> str:
 
 
 def _host(text: str) -> str | None:
-    """The workspace's own address, where a file or link of that day spells it."""
+    """Return the workspace's own address, where a file or link of that day holds it."""
     found = _HOST.search(text)
     return found[1] if found else None
 
@@ -211,11 +211,11 @@ def _host(text: str) -> str | None:
 
 
 def _directory(file: SourceFile, items: Iterable[tuple[dict[str, Any], tuple[int, int]]]) -> Document:
-    """Who is who, and what channels are for; without addresses."""
-    name = file.path.rpartition("/")[2]
+    """Return the list of people or of channels as a document, without addresses."""
+    name = file_name(file)
     people = name == _PEOPLE
-    told = ((_person if people else _channel, item, lines) for item, lines in items if name != _LOG)
-    turns = [Turn(text, lines) for shown, item, lines in told if (text := shown(item))]
+    shown = _person if people else _channel
+    turns = [Turn(text, lines) for item, lines in items if name != _LOG and (text := shown(item))]
     title = "People on Slack" if people else "Slack channels"
     thread = Thread(tuple(turns), prefix=(title,))
     return build_threads(file, CorpusType.CONVO_SLACK, Heading(title), [thread])
@@ -228,14 +228,14 @@ def _person(user: dict[str, Any]) -> str:
     called = f"{real} (@{name})" if isinstance(real, str) and real and real != name else name
     title = profile.get("title")
     kind = "bot" if user.get("is_bot") else "has left" if user.get("deleted") else ""
-    told = ", ".join(each for each in (title, kind) if isinstance(each, str) and each)
-    return _short(f"{called}: {told}" if told else called, 300) if name else ""
+    words = ", ".join(each for each in (title, kind) if isinstance(each, str) and each)
+    return _short(f"{called}: {words}" if words else called, 300) if name else ""
 
 
 def _channel(channel: dict[str, Any]) -> str:
     name = channel.get("name")
     if not isinstance(name, str) or not name:
         return ""
-    told = [channel[key].get("value") for key in ("topic", "purpose") if isinstance(channel.get(key), dict)]
-    words = " ".join(each for each in told if isinstance(each, str) and each)
+    texts = [channel[key].get("value") for key in ("topic", "purpose") if isinstance(channel.get(key), dict)]
+    words = " ".join(each for each in texts if isinstance(each, str) and each)
     return _short(f"#{name}: {words}" if words else f"#{name}", 600)

@@ -1,4 +1,4 @@
-"""A Slack channel's day as JSON goes in; its messages come out in order, as people read them, with their lines."""
+"""Messages of a Slack channel's day: JSON enters, readable messages with their lines leave."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import accumulate
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
 from dowse.errors import BadRequestError
+from dowse.ingest.chunking.document import starts_of
 
 Json = dict[str, Any]
 
@@ -21,7 +23,7 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _NEXT = re.compile(r"[ \t\r\n]*([,\]])")
 _MARKUP = re.compile(r"<([@#!]?)([^<>|\s][^<>|]*)(?:\|([^<>]*))?>")
 _ESCAPES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
-# What Slack itself writes about a channel's life: nobody said it, and nobody looks for it.
+# Notices of Slack itself about a channel: nobody wrote them, and nobody searches for them.
 _HOUSEKEEPING = frozenset(
     f"{place}_{event}"
     for place in ("channel", "group")
@@ -29,24 +31,22 @@ _HOUSEKEEPING = frozenset(
 ) | {"bot_add", "bot_remove", "pinned_item", "unpinned_item", "tombstone", "reminder_add", "huddle_thread"}
 
 
-@dataclass(frozen=True)
-class Workspace:
-    """Who and where the ids of an export are."""
+class Workspace(msgspec.Struct, frozen=True):
+    """Names of the people and channels of an export."""
 
     people: Mapping[str, str]  # user or bot id → name
     channels: Mapping[str, str]  # channel id → name
     ids: Mapping[str, str]  # name of a channel's folder → its id
 
 
-@dataclass(frozen=True)
-class Message:
-    """A message as its readers saw it last."""
+class Message(msgspec.Struct, frozen=True):
+    """Message in its last version."""
 
     ts: str  # Slack's own id of it within the channel: seconds, a dot, a counter
     moment: datetime | None
     author: str
     text: str
-    thread_ts: str  # its own `ts` when it opens a thread or stands alone
+    thread_ts: str  # its own `ts` when it opens a thread or has no replies
     lines: tuple[int, int]
     bot: bool = False
 
@@ -56,11 +56,11 @@ class Message:
 
 
 def items_of(text: str) -> list[tuple[Any, tuple[int, int]]] | None:
-    """The elements of a JSON array with the lines they stand on; None when it is no array."""
+    """Return the elements of a JSON array with their lines; None when it is no array."""
     at = _end(_SPACE, text, 0)
     if not text.startswith("[", at):
         return None
-    starts = list(accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
+    starts = starts_of(text)
     decoder = json.JSONDecoder()
     items: list[tuple[Any, tuple[int, int]]] = []
     at = _end(_SPACE, text, at + 1)
@@ -82,13 +82,13 @@ def items_of(text: str) -> list[tuple[Any, tuple[int, int]]] | None:
 
 
 def looks_like_messages(items: Sequence[tuple[Any, tuple[int, int]]]) -> bool:
-    """Whether most elements are messages of Slack."""
+    """Tell whether most elements are messages of Slack."""
     likely = sum(isinstance(each, dict) and each.get("type") == "message" and "ts" in each for each, _ in items)
     return bool(items) and 2 * likely > len(items)
 
 
 def messages_of(items: Sequence[tuple[Any, tuple[int, int]]], workspace: Workspace) -> list[Message]:
-    """By time, each once: what was edited has its last words, what was deleted is gone."""
+    """Return messages by time, each once: an edited one in its last version, a deleted one not at all."""
     found: dict[str, Message] = {}
     for item, lines in items:
         if not isinstance(item, dict):
@@ -100,19 +100,15 @@ def messages_of(items: Sequence[tuple[Any, tuple[int, int]]], workspace: Workspa
             item = item["message"] | {"edited": item["message"].get("edited", True)}
         message = _message(item, lines, workspace)
         if message is not None:
-            earlier = found.get(message.ts)
-            found[message.ts] = message if earlier is None else _changed(earlier, message)
+            if earlier := found.get(message.ts):  # the words of the later, at the place of the earlier
+                thread_ts = message.thread_ts if earlier.opens else earlier.thread_ts
+                message = replace(message, moment=earlier.moment, thread_ts=thread_ts, lines=earlier.lines)
+            found[message.ts] = message
     return sorted(found.values(), key=lambda each: (_seconds(each.ts), each.ts))
 
 
-def _changed(earlier: Message, later: Message) -> Message:
-    """The words of the later, at the place of the earlier."""
-    thread_ts = later.thread_ts if earlier.opens else earlier.thread_ts
-    return Message(later.ts, earlier.moment, later.author, later.text, thread_ts, earlier.lines, later.bot)
-
-
 def moment_of(ts: object) -> datetime | None:
-    """Slack's seconds as a moment; None for what is none (C-35)."""
+    """Parse Slack's seconds as a moment; None where they are none."""
     seconds = _seconds(_text(ts))
     try:
         return datetime.fromtimestamp(seconds, UTC) if seconds > 0 else None
@@ -121,7 +117,7 @@ def moment_of(ts: object) -> datetime | None:
 
 
 def people_of(data: object) -> dict[str, str]:
-    """By user and bot id, what people call each other."""
+    """Return names by user and bot id."""
     people: dict[str, str] = {}
     for user in data if isinstance(data, list) else ():
         if isinstance(user, dict) and isinstance(user.get("id"), str) and (name := person_name(user)):
@@ -133,10 +129,9 @@ def people_of(data: object) -> dict[str, str]:
 
 
 def person_name(user: Json) -> str:
-    """The display name, else the real one, else the account's."""
+    """Return the display name, else the real one, else the account's."""
     profile = _object(user.get("profile"))
-    names = (profile.get("display_name"), profile.get("real_name"), user.get("real_name"), user.get("name"))
-    return next((_line(name) for name in names if isinstance(name, str) and name.strip()), "")
+    return _first(profile.get("display_name"), profile.get("real_name"), user.get("real_name"), user.get("name"))
 
 
 def _message(item: Json, lines: tuple[int, int], workspace: Workspace) -> Message | None:
@@ -157,15 +152,17 @@ def _author(item: Json, workspace: Workspace) -> str:
             return workspace.people[item[key]]
     profile = _object(item.get("user_profile"))
     bot = _object(item.get("bot_profile"))
-    names = (
-        profile.get("display_name"), profile.get("real_name"), item.get("username"), bot.get("name"),
-        item.get("user"), item.get("bot_id"),
-    )  # fmt: skip
-    return next((_line(name) for name in names if isinstance(name, str) and name.strip()), "someone")
+    known = _first(profile.get("display_name"), profile.get("real_name"), item.get("username"), bot.get("name"))
+    return known or _first(item.get("user"), item.get("bot_id")) or "someone"
+
+
+def _first(*names: object) -> str:
+    """Return the first text that is not blank, in one line."""
+    return next((_line(name) for name in names if isinstance(name, str) and name.strip()), "")
 
 
 def _spoken(item: Json, workspace: Workspace) -> Iterator[str]:
-    """The text, what it quotes or links to, and the files that hang on it."""
+    """Return the text, its quotes and links, and the names of its files."""
     text = readable(_text(item.get("text")), workspace).strip()
     if not text:
         text = " ".join(readable(part, workspace) for part in _block_texts(item.get("blocks"))).strip()
@@ -185,7 +182,7 @@ def _spoken(item: Json, workspace: Workspace) -> Iterator[str]:
 
 
 def readable(text: str, workspace: Workspace) -> str:
-    """Slack's markup as it is shown: names for ids, addresses behind their labels."""
+    """Return Slack's markup as people see it: names for ids, addresses behind their labels."""
 
     def shown(match: re.Match[str]) -> str:
         mark, target, label = match[1], match[2], match[3]
@@ -205,7 +202,7 @@ def readable(text: str, workspace: Workspace) -> str:
 
 
 def _block_texts(blocks: object) -> list[str]:
-    """The words in Block Kit's nested blocks, in order; a bot may send nothing else."""
+    """Return the words in Block Kit's nested blocks, in order; a bot may send nothing else."""
     texts: list[str] = []
     waiting: list[tuple[object, int]] = [(blocks, 0)]
     while waiting and len(texts) < MOST_BLOCK_PARTS:

@@ -1,23 +1,26 @@
-"""A transcript of speech goes in, as WebVTT, SubRip or lines with speakers; a Document of speakers' turns comes out."""
+"""Reader of transcripts: WebVTT, SubRip or lines with speakers become speakers' turns."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from html import unescape
 
+import msgspec
+from msgspec.structs import replace
+
 from dowse.ingest.chunking.document import Heading, decode, file_name
 from dowse.ingest.readers.conversation import Thread, Turn, build_threads
-from dowse.ports import Reader, SourceFile
+from dowse.ingest.readers.text import read_text
+from dowse.ports import SourceFile
 from dowse.types import CorpusType, Document
 
-LONGEST_TURN_CHARS = 500  # chosen: half a chunk; what one person says on end is cut there, so that lines stay exact
+LONGEST_TURN_CHARS = 500  # chosen: half a chunk; a longer speech is cut, so that lines stay exact
 FEWEST_TURNS = 3  # chosen: two lines with a colon are no conversation
 SPOKEN_SHARE = 0.5  # of the lines, in a file that only looks like a transcript; chosen
-LONGEST_LINE_CHARS = 5_000  # chosen: no pattern is tried on a longer one
+LONGEST_LINE_CHARS = 5_000  # chosen: patterns are not tried on a longer one
 
 _TIME = r"(?:(\d{1,3}):)?(\d{1,2}):(\d\d)(?:[.,](\d{1,3}))?"
 _CUE = re.compile(rf"\s*{_TIME}\s*-->\s*(?:\d{{1,3}}:)?\d{{1,2}}:\d\d")
@@ -31,9 +34,8 @@ _DATE = re.compile(r"(?<!\d)((?:19|20)\d\d)-(\d\d)-(\d\d)(?:[T ,]+(?:at )?(\d\d)
 _WORDS = re.compile(r"[^\W_]+")
 
 
-@dataclass(frozen=True)
-class Speech:
-    """One stretch of speech, before neighbours of one speaker are joined."""
+class Utterance(msgspec.Struct, frozen=True):
+    """Words of one speaker, before neighbours are joined."""
 
     speaker: str
     words: str
@@ -41,35 +43,28 @@ class Speech:
     lines: tuple[int, int]
 
 
-@dataclass(frozen=True)
-class TranscriptReader:
-    """Tells the forms apart by what is in the file. Text without speakers goes to another reader."""
-
-    otherwise: Callable[[], Reader]
-    name: str = "transcript"
-
-    def read(self, file: SourceFile) -> Document:
-        text = decode(file.data)
-        lines = text.split("\n")
-        cues = any(_CUE.match(line) for line in lines if "-->" in line and len(line) <= LONGEST_LINE_CHARS)
-        speeches = list(_cues(lines)) if cues else _spoken(lines)
-        if not speeches:
-            return self.otherwise().read(file)
-        started, has_time = _started(file, lines, cues=cues)
-        title = _title(file)
-        turns = tuple(_turn(speech, started if has_time else None) for speech in _joined(speeches))
-        people = ", ".join(dict.fromkeys(speech.speaker for speech in speeches if speech.speaker))
-        meta = (("participants", people),) if people else ()
-        thread = Thread(turns, prefix=(title, started.date().isoformat()) if started else (title,))
-        heading = Heading(title, timestamp=started, meta=meta)
-        return build_threads(file, CorpusType.CONVO_TRANSCRIPT, heading, [thread])
+def read_transcript(file: SourceFile) -> Document:
+    """Read a transcript of any form; the text shows which. Text without speakers is read as plain text."""
+    lines = decode(file.data).split("\n")
+    cues = any(_CUE.match(line) for line in lines if "-->" in line and len(line) <= LONGEST_LINE_CHARS)
+    speeches = list(_cues(lines)) if cues else _spoken(lines)
+    if not speeches:
+        return read_text(file)
+    started, has_time = _started(file, lines, cues=cues)
+    title = _title(file)
+    turns = tuple(_turn(speech, started if has_time else None) for speech in _joined(speeches))
+    people = ", ".join(dict.fromkeys(speech.speaker for speech in speeches if speech.speaker))
+    meta = (("participants", people),) if people else ()
+    thread = Thread(turns, prefix=(title, started.date().isoformat()) if started else (title,))
+    heading = Heading(title, timestamp=started, meta=meta)
+    return build_threads(file, CorpusType.CONVO_TRANSCRIPT, heading, [thread])
 
 
 # --- subtitles ----------------------------------------------------------------------------------------
 
 
-def _cues(lines: Sequence[str]) -> Iterator[Speech]:
-    """Every cue of a WebVTT or SubRip file; notes, styles and numbers between them are no speech."""
+def _cues(lines: Sequence[str]) -> Iterator[Utterance]:
+    """Return every cue of a WebVTT or SubRip file, without the notes, styles and numbers between them."""
     at, speaker, before = 0, "", ""
     while at < len(lines):
         timing = _CUE.match(lines[at]) if "-->" in lines[at] and len(lines[at]) <= LONGEST_LINE_CHARS else None
@@ -79,16 +74,16 @@ def _cues(lines: Sequence[str]) -> Iterator[Speech]:
         first, at = at, at + 1
         while at < len(lines) and lines[at].strip() and "-->" not in lines[at]:
             at += 1
-        said = [line for line in lines[first + 1 : at] if _plain(line) != before]  # live captions repeat a line
+        spoken = [line for line in lines[first + 1 : at] if _plain(line) != before]  # live captions repeat a line
         before = _plain(lines[at - 1]) if at - 1 > first else before
-        voice = _VOICE.search(" ".join(said)[:LONGEST_LINE_CHARS])
-        words = " ".join(filter(None, map(_plain, said)))
+        voice = _VOICE.search(" ".join(spoken)[:LONGEST_LINE_CHARS])
+        words = " ".join(filter(None, map(_plain, spoken)))
         named = None if voice else _SPOKEN.fullmatch(words[:LONGEST_LINE_CHARS])
         speaker = " ".join(voice[1].split()) if voice else named[5] if named else ""
         if named:
             words = words[named.start(6) :]
         if words:
-            yield Speech(speaker, words, _seconds(timing), (first + 1, at))
+            yield Utterance(speaker, words, _seconds(timing), (first + 1, at))
 
 
 def _plain(line: str) -> str:
@@ -98,17 +93,17 @@ def _plain(line: str) -> str:
 # --- lines with speakers ------------------------------------------------------------------------------
 
 
-def _spoken(lines: Sequence[str]) -> list[Speech]:
-    """Turns of a plain file; nothing unless it is a conversation: several turns, most lines, someone speaks twice."""
-    found: list[Speech] = []
+def _spoken(lines: Sequence[str]) -> list[Utterance]:
+    """Return the turns of a conversation: several turns, most of the lines, one speaker twice."""
+    found: list[Utterance] = []
     inside = 0
     for number, line in enumerate(lines, start=1):
         short = line[:LONGEST_LINE_CHARS]
         inline, announced = _SPOKEN.fullmatch(short), _ANNOUNCED.fullmatch(short)
         if inline:
-            found.append(Speech(inline[5], line[inline.start(6) :].strip(), _seconds(inline), (number, number)))
+            found.append(Utterance(inline[5], line[inline.start(6) :].strip(), _seconds(inline), (number, number)))
         elif announced:
-            found.append(Speech(announced[1], "", _seconds(announced, 2), (number, number)))
+            found.append(Utterance(announced[1], "", _seconds(announced, 2), (number, number)))
         elif found and line.strip():
             last = found[-1]
             found[-1] = replace(last, words=f"{last.words} {line.strip()}".strip(), lines=(last.lines[0], number))
@@ -124,9 +119,9 @@ def _spoken(lines: Sequence[str]) -> list[Speech]:
 # --- turns --------------------------------------------------------------------------------------------
 
 
-def _joined(speeches: Iterable[Speech]) -> Iterator[Speech]:
-    """Neighbours of one speaker become one turn, up to a length."""
-    last: Speech | None = None
+def _joined(speeches: Iterable[Utterance]) -> Iterator[Utterance]:
+    """Join neighbours of one speaker to one turn, up to a length."""
+    last: Utterance | None = None
     for speech in speeches:
         if last and last.speaker == speech.speaker and len(last.words) + len(speech.words) < LONGEST_TURN_CHARS:
             last = replace(last, words=f"{last.words} {speech.words}", lines=(last.lines[0], speech.lines[1]))
@@ -138,14 +133,14 @@ def _joined(speeches: Iterable[Speech]) -> Iterator[Speech]:
         yield last
 
 
-def _turn(speech: Speech, started: datetime | None) -> Turn:
-    said = f"{speech.speaker}: {speech.words}" if speech.speaker else speech.words
+def _turn(speech: Utterance, started: datetime | None) -> Turn:
+    text = f"{speech.speaker}: {speech.words}" if speech.speaker else speech.words
     start_s = speech.start_s
     moment = started + timedelta(seconds=start_s) if started and start_s is not None else None
     place = (
         None if start_s is None else f"{int(start_s) // 3600:02}:{int(start_s) // 60 % 60:02}:{int(start_s) % 60:02}"
     )
-    return Turn(said, speech.lines, speech.speaker or None, moment, place)
+    return Turn(text, speech.lines, speech.speaker or None, moment, place)
 
 
 def _seconds(match: re.Match[str], group: int = 1) -> float | None:
@@ -156,7 +151,7 @@ def _seconds(match: re.Match[str], group: int = 1) -> float | None:
 
 
 def _started(file: SourceFile, lines: Sequence[str], *, cues: bool) -> tuple[datetime | None, bool]:
-    """When the recording began, by a note above the first cue or by the path; and whether the hour is known."""
+    """Return the start of the recording, by a note above the first cue or the path; True with an hour."""
     head = next((at for at, line in enumerate(lines) if "-->" in line), 0) if cues else 0
     for text in ("\n".join(lines[:head])[:LONGEST_LINE_CHARS], file.path):
         for found in _DATE.finditer(text):
@@ -169,6 +164,6 @@ def _started(file: SourceFile, lines: Sequence[str], *, cues: bool) -> tuple[dat
 
 
 def _title(file: SourceFile) -> str:
-    """The file's name as words, without its date."""
+    """Return the file's name as words, without its date."""
     stem = file_name(file).rpartition(".")[0] or file_name(file)
     return " ".join(_WORDS.findall(_DATE.sub(" ", stem))) or stem

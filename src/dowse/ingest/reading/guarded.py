@@ -1,39 +1,61 @@
-"""A reader and a file go in; the document comes out without the secrets of the file, and how many there were.
+"""Masked reading: the document of a file without its secrets, and their number.
 
-The one place that every document passes, whichever reader made it: the file is masked before it is read, so that no
-hash or summary knows a secret, and the document once more, for what was packed or encoded in the file.
+Every document passes here, whichever reader made it. The file is masked before it is read, so that no hash or summary
+holds a secret, and the document again, for secrets that were packed or encoded in the file.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from dataclasses import replace
 
+import msgspec
+from msgspec.structs import replace
+
+from dowse.errors import BadRequestError
 from dowse.identity import bytes_hash
-from dowse.ingest.chunking.document import altered
 from dowse.ingest.privacy.rewrite import rewritten
 from dowse.ingest.privacy.secrets import mask, mask_key_lines, masked_file
-from dowse.ingest.services.facts import with_facts
 from dowse.ports import Reader, SourceFile
-from dowse.types import Chunk, Document
+from dowse.types import Document
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def read_guarded(reader: Reader, file: SourceFile, service: str | None = None) -> tuple[Document, int]:
-    """`service` is the one that the file's place says it belongs to; what the file itself says wins."""
+def read_masked(reader: Reader, file: SourceFile) -> tuple[Document, int]:
+    """Read a file; return its document and the number of masked secrets."""
     clean, count = masked_file(file)
     document, more = reader.read(clean), 0
-    if not _is_cut_from(document, clean.data):
+    is_cut = _is_cut_from(document, clean.data)
+    if not is_cut:
         document, more = masked(document)
-    if clean is not file:  # whether the file changed is asked of its own bytes
+    if not is_cut or b"\\u" in clean.data or b"&#" in clean.data:  # an escape can be half of a character
+        document = _encodable(document)
+    if clean is not file:  # the hash of the unmasked bytes shows whether the file changed
         document = replace(document, content_hash=bytes_hash(file.data), size_bytes=len(file.data))
-    return with_facts(_placed(document, service)), count + more
+    return document, count + more
+
+
+def _encodable(document: Document) -> Document:
+    """Replace lone surrogates, which no store can write; BadRequestError if some are in places without a text."""
+    try:
+        msgspec.msgpack.encode(document)
+    except UnicodeEncodeError:
+        document = rewritten(document, lambda text: _SURROGATE.sub("\ufffd", text))
+    else:
+        return document
+    try:
+        msgspec.msgpack.encode(document)
+    except UnicodeEncodeError as err:
+        raise BadRequestError("skipped: a name in it holds half of a character (a lone surrogate)") from err
+    return document
 
 
 def masked(document: Document) -> tuple[Document, int]:
-    """The document without secrets in any of its texts; counted are those that a search would have found."""
+    """Mask secrets in all texts of a document; count those in searchable chunks."""
     if not _may_hold_secrets(document):
         return document, 0
-    left = Counter(chunk.text for chunk in document.chunks if chunk.level == "chunk")  # a parent may say the same
+    left = Counter(chunk.text for chunk in document.chunks if chunk.level == "chunk")  # a parent may hold the same text
     keys = any("PRIVATE KEY" in text for text in left)
     found = 0
 
@@ -51,7 +73,7 @@ def masked(document: Document) -> tuple[Document, int]:
 
 
 def _may_hold_secrets(document: Document) -> bool:
-    """All its texts are looked through at once, which takes a tenth of the time: nearly always there is nothing."""
+    """Test all texts at once, which takes a tenth of the time: nearly always there is no secret."""
     texts: dict[str, None] = {}
 
     def keep(text: str) -> str:
@@ -59,20 +81,17 @@ def _may_hold_secrets(document: Document) -> bool:
         return text
 
     rewritten(document, keep)
-    together = "\n".join(texts)
-    return "PRIVATE KEY" in together or mask(together)[1] > 0
+    read_in_workers = "\n".join(texts)
+    return "PRIVATE KEY" in read_in_workers or mask(read_in_workers)[1] > 0
 
 
 def _is_cut_from(document: Document, data: bytes) -> bool:
-    """Whether all its chunks are there in the file as they are, one behind the other or overlapping: then they are as
-    clean as the file, and so is what was made of them.
-    """
+    """Test whether all chunks are verbatim parts of the file, in order, and so as clean as it."""
     at = stop = 0
     for chunk in document.chunks:
         if chunk.level == "chunk":
             part = chunk.text.encode("utf-8", "surrogatepass")
-            # Most stand right behind the one before, or one or two empty lines below it: told at once, and searched
-            # for only where they do not.
+            # Most start right after the chunk before or one or two blank lines below: cheaper than a search.
             for guess in range(stop, stop + 4):
                 if data.startswith(part, guess):
                     at = guess
@@ -83,14 +102,3 @@ def _is_cut_from(document: Document, data: bytes) -> bool:
                     return False
             stop = at + len(part)
     return True
-
-
-def _placed(document: Document, service: str | None) -> Document:
-    if not service:
-        return document
-    facts = tuple(replace(fact, service=fact.service or service) for fact in document.facts)
-    return replace(document, chunks=tuple(_in(chunk, service) for chunk in document.chunks), facts=facts)
-
-
-def _in(chunk: Chunk, service: str) -> Chunk:
-    return chunk if chunk.service_name else altered(chunk, service_name=service)

@@ -1,6 +1,4 @@
-"""Work goes in and runs in this process; if it takes too long, OverdueError comes out instead of a result. How often
-Python looks for garbage meanwhile is set here, too.
-"""
+"""Limits of reading in this process: a time limit by alarm, and rarer garbage collection."""
 
 from __future__ import annotations
 
@@ -11,27 +9,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-FILE_S = 10.0  # "no single file takes more than 10 s"
+FILE_S = 10.0  # chosen: a file that takes longer is broken or hostile
 WORKER_BYTES = 768 << 20  # address space of a worker; chosen: two of them and the writer stay under 1.5 GB
-OBJECTS_PER_LOOK = 200_000  # chosen: some 40 MB; 50,000 take 1.5 % longer, and 7 MB less of 700
+OBJECTS_PER_COLLECTION = 200_000  # some 40 MB; measured: 50,000 take 1.5 % longer and save 7 MB of 700
 
 
 class OverdueError(BaseException):
-    """Time is up. Not an Exception, so that no parser that catches everything keeps it."""
+    """Time limit reached. Not an Exception, so that no parser catches it."""
 
 
 def overdue(limit_s: float) -> str:
-    return f"reading it took more than {limit_s:g} s; it was skipped"
+    return f"skipped: reading took more than {limit_s:g} s"
 
 
 def can_interrupt() -> bool:
-    """Whether this thread can be woken by an alarm."""
+    """Test whether an alarm can interrupt this thread."""
     return threading.current_thread() is threading.main_thread()
 
 
 @contextmanager
 def at_most(limit_s: float) -> Iterator[None]:
-    """Raises OverdueError in the block when its time is up. For the main thread; an alarm set before goes on after."""
+    """Raise OverdueError in the block after `limit_s`. Main thread only; restores an earlier alarm."""
 
     def ring(_signal: int, _frame: FrameType | None) -> None:
         raise OverdueError
@@ -49,11 +47,9 @@ def at_most(limit_s: float) -> Iterator[None]:
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Python looks for cycles of garbage whenever there are 700 objects more than before. What is made of files are
-    trees of values, which have none: looking took 7 % of indexing them.
-    """
+    """Collect garbage more rarely: documents have no cycles, and collections took 7 % of indexing."""
     before = gc.get_threshold()
-    gc.set_threshold(max(OBJECTS_PER_LOOK, before[0]), *before[1:])
+    gc.set_threshold(max(OBJECTS_PER_COLLECTION, before[0]), *before[1:])
     try:
         yield
     finally:

@@ -1,151 +1,136 @@
-"""A task for one file goes in; what became of the file comes out: a document, or why there is none.
+"""Reading of one file: a task enters; a document leaves, or the reason why there is none.
 
-It runs in this process or in a worker, so both sides are plain values that travel as bytes.
+It runs in this process or in a worker, so tasks and results are plain values that travel as bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from dowse.errors import BadRequestError, MissingExtraError
 from dowse.identity import bytes_hash
-from dowse.ingest.chunking.document import altered
-from dowse.ingest.chunking.parents import with_parents
-from dowse.ingest.chunking.structure import with_structure
-from dowse.ingest.reading.guarded import read_guarded
-from dowse.ingest.sources.content import Binary, Contents, Unread, is_binary, read_contents
-from dowse.ingest.sources.generated import generated
-from dowse.ingest.sources.kinds import Kind
-from dowse.ingest.sources.skip_rules import Skip
-from dowse.ports import Reader, SourceFile
-from dowse.types import Chunk, Document
+from dowse.ingest.chunking.parents import with_parents, with_structure
+from dowse.ingest.reading.guarded import read_masked
+from dowse.ingest.services.facts import with_facts
+from dowse.ingest.sources.content import BINARY, FileContent, Unread, is_binary, read_content
+from dowse.ingest.sources.git import Commit
+from dowse.ingest.sources.skip_rules import Skip, generated
+from dowse.ports import FileKind, Reader, SourceFile
+from dowse.types import Document
 
 if TYPE_CHECKING:
     from dowse.ingest.readers.registry import ReaderFactory
 
-BINARY = "binary file; no reader for it is installed"
 
-
-@dataclass(frozen=True)
-class Commit:
-    """The last change of a file, as its repository tells it."""
-
-    id: str
-    author: str
-    date: datetime  # aware, UTC
-
-    @property
-    def stamp_ns(self) -> int:
-        """A time stamp for the files of a commit, its own for every commit: the same one, nothing changed."""
-        return int(self.date.timestamp()) * 10**9 + int(self.id[:7], 16)
-
-
-@dataclass(frozen=True)
-class Task:
-    """A file to read."""
+class Task(msgspec.Struct, frozen=True):
+    """File to read."""
 
     source: str
     path: str  # inside the source
-    full_path: str  # where the bytes are; when `data` holds them, where they came from
-    kind: Kind
+    full_path: str  # on disk; with `data`, the place the bytes came from
+    kind: FileKind
     max_bytes: int
-    known_hash: str = ""  # of the bytes that are indexed: the same bytes are not read again
-    explicit: bool = False  # given by name: rules do not hide it
+    known_hash: str = ""  # of the indexed bytes: the same bytes are not read again
+    explicit: bool = False  # given by name: not skipped by rules
     repo_name: str | None = None
     commit: Commit | None = None
-    service: str | None = None  # that its place belongs to
-    data: bytes | None = None  # of a file that lies in an archive or a repository
+    service: str | None = None  # service of the file's folder
+    data: bytes | None = None  # of a file in an archive or a repository
     modified_ns: int = 0  # of `data`
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a file: exactly one of these is set. None of them: the file is as it was."""
+class ReadResult(msgspec.Struct, frozen=True):
+    """Result of one file: a document, a reason to skip it or a problem; none of them if it did not change."""
 
     document: Document | None = None
     skip: Skip | None = None
     problem: str = ""
-    masked: int = 0  # secrets that were taken out of the document
+    masked: int = 0  # secrets removed from the document
 
 
-UNCHANGED = Outcome()
+UNCHANGED = ReadResult()
+_FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
-@dataclass(frozen=True)
-class Taker:
-    """Reads files with the readers at hand; a reader is made when it is first needed."""
+class FileReader:
+    """Reads files with the installed readers; each reader is created when it is first needed."""
 
-    factories: Mapping[str, ReaderFactory]
-    readers: dict[str, Reader]
+    def __init__(self, factories: Mapping[str, ReaderFactory]) -> None:
+        self._factories = factories
+        self._readers: dict[str, Reader] = {}
 
-    def __call__(self, task: Task) -> Outcome:
-        """Bad input is an outcome. A bug in a reader is none, and surfaces with the name of the file."""
-        contents = _contents(task)
-        if isinstance(contents, Binary):
-            return Outcome(problem=BINARY) if task.explicit else Outcome(skip=Skip.BINARY)
-        if isinstance(contents, Unread):
-            return Outcome(problem=contents.reason)
-        if task.known_hash and bytes_hash(contents.data) == task.known_hash:
+    def read(self, task: Task) -> ReadResult:
+        """Read one file. Bad input is a result, and so is the failure of a reader."""
+        content = _content(task)
+        if isinstance(content, Unread):
+            skip = content.binary and not task.explicit
+            return ReadResult(skip=Skip.BINARY) if skip else ReadResult(problem=content.reason)
+        if task.known_hash and bytes_hash(content.data) == task.known_hash:
             return UNCHANGED
-        reason = None if task.explicit else generated(task.path, task.kind, contents.data)
+        reason = None if task.explicit else generated(task.path, task.kind, content.data)
         if reason is not None:
-            return Outcome(skip=reason)
+            return ReadResult(skip=reason)
+        name = task.kind.reader
         try:
-            document, count = read_guarded(self._reader(task.kind.reader), _source_file(task, contents), task.service)
+            if name not in self._readers:
+                self._readers[name] = self._factories[name]()
+            document, count = read_masked(self._readers[name], _source_file(task, content))
         except (BadRequestError, MissingExtraError) as err:
-            return Outcome(problem=str(err))
+            return ReadResult(problem=str(err))
+        except _FAULTS as err:  # of a parser that met hostile input, or a bug: the other files are still read
+            text = " ".join(str(err).split())[:200]
+            return ReadResult(problem=f"skipped: the {name} reader failed ({type(err).__name__}: {text})")
         except Exception as err:
             err.add_note(f"while reading {task.full_path}")
             raise
         if not document.chunks:
-            return Outcome(skip=Skip.EMPTY)
-        return Outcome(document=with_structure(with_parents(stamped(task, document))), masked=count)
-
-    def _reader(self, name: str) -> Reader:
-        if name not in self.readers:
-            self.readers[name] = self.factories[name]()
-        return self.readers[name]
+            return ReadResult(skip=Skip.EMPTY)
+        document = with_facts(_with_origin(task, document))
+        return ReadResult(document=with_structure(with_parents(document)), masked=count)
 
 
-def stamped(task: Task, document: Document) -> Document:
-    """With what is known of the file from outside; what the file says of itself wins."""
-    if task.repo_name is None and task.commit is None:
-        return document
-    meta = (("commit", task.commit.id),) if task.commit else ()
-    chunks = tuple(_stamped(task, chunk, meta) for chunk in document.chunks)
-    return replace(document, chunks=chunks, meta=document.meta + meta)
-
-
-def _stamped(task: Task, chunk: Chunk, meta: tuple[tuple[str, str], ...]) -> Chunk:
-    commit = task.commit
-    return altered(
-        chunk,
-        repo_name=task.repo_name or chunk.repo_name,
-        author=chunk.author or (commit.author if commit else None),
-        timestamp=chunk.timestamp or (commit.date if commit else None),
-        meta=chunk.meta + meta,
-    )
-
-
-def _contents(task: Task) -> Contents | Unread | Binary:
+def _content(task: Task) -> FileContent | Unread:
     if task.data is None:
-        return read_contents(task.full_path, task.max_bytes, sniff=not task.kind.known)
+        return read_content(task.full_path, task.max_bytes, sniff=not task.kind.known)
     if not task.kind.known and is_binary(task.data):
-        return Binary()
-    return Contents(task.data, task.modified_ns)
+        return Unread(BINARY, binary=True)
+    return FileContent(task.data, task.modified_ns)
 
 
-def _source_file(task: Task, contents: Contents) -> SourceFile:
+def _source_file(task: Task, content: FileContent) -> SourceFile:
     kind = task.kind
     return SourceFile(
         task.source,
         task.path,
-        contents.data,
-        contents.modified_ns,
+        content.data,
+        content.modified_ns,
         language=kind.language if kind.own else None,
         corpus_type=kind.corpus_type.value if kind.own else None,
         full_path=task.full_path,
+        kind=kind,
     )
+
+
+def _with_origin(task: Task, document: Document) -> Document:
+    """Add repository, commit and service; values from the file itself win."""
+    commit, service = task.commit, task.service
+    if task.repo_name is None and commit is None and not service:
+        return document
+    meta = (("commit", commit.id),) if commit else ()
+    chunks = tuple(
+        replace(
+            chunk,
+            repo_name=task.repo_name or chunk.repo_name,
+            author=chunk.author or (commit.author if commit else None),
+            timestamp=chunk.timestamp or (commit.date if commit else None),
+            service_name=chunk.service_name or service,
+            meta=chunk.meta + meta,
+        )
+        for chunk in document.chunks
+    )
+    facts = tuple(replace(fact, service=fact.service or service or "") for fact in document.facts)
+    return replace(document, chunks=chunks, meta=document.meta + meta, facts=facts)

@@ -1,65 +1,47 @@
-"""A worker process: tasks come in on its standard input, outcomes go out on its standard output, one frame each.
+"""Worker process: tasks arrive and results leave as messages on one connection.
 
-A frame is a length in four bytes and a message. The first one tells that the worker is ready; it ends with its input.
+The first, empty message reports that the worker is ready; the worker ends when the pool closes the connection.
 """
 
 from __future__ import annotations
 
-import os
 import resource
 import signal
-import sys
-from typing import IO
+from multiprocessing.connection import Connection
 
 import msgspec
 
 from dowse.ingest.readers.registry import find_readers
 from dowse.ingest.reading.limits import rare_collections
-from dowse.ingest.reading.read_file import Outcome, Taker, Task
+from dowse.ingest.reading.read_file import FileReader, ReadResult, Task
 
-LENGTH_BYTES = 4
-OUT_OF_MEMORY = "reading it takes more memory than a worker has; it was skipped"
+OUT_OF_MEMORY = "skipped: reading needs more memory than a worker has"
 
 
-def main(memory_bytes: int) -> None:
-    """A bug in a reader ends the worker with its traceback on stderr, where the one who leads the crew finds it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the one who leads
-    take = Taker(find_readers(), {})
+def main(handle: int, memory_bytes: int) -> None:
+    """Serve tasks. A bug in a reader ends the worker; the pool finds the traceback in its output."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles ctrl-C
+    reader = FileReader(find_readers())
     _limit(memory_bytes)
-    # What a parser prints must not get between the frames.
-    out = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)
-    write_frame(out, b"")
     decoder = msgspec.msgpack.Decoder(Task)
-    with rare_collections():
-        while frame := _read_frame(sys.stdin.buffer):
-            outcome = _outcome(take, decoder.decode(frame))
-            write_frame(out, msgspec.msgpack.encode(outcome))
-            if outcome.problem == OUT_OF_MEMORY:
-                return  # what is left of this process is not to be trusted
-
-
-def _outcome(take: Taker, task: Task) -> Outcome:
-    try:
-        return take(task)
-    except MemoryError:
-        return Outcome(problem=OUT_OF_MEMORY)
+    with Connection(handle) as pool, rare_collections():
+        pool.send_bytes(b"")
+        while True:
+            try:
+                message = pool.recv_bytes()
+            except EOFError:
+                return
+            try:
+                result = reader.read(decoder.decode(message))
+            except MemoryError:
+                result = ReadResult(problem=OUT_OF_MEMORY)
+            pool.send_bytes(msgspec.msgpack.encode(result))
+            if result.problem == OUT_OF_MEMORY:
+                return  # this process may be in a bad state
 
 
 def _limit(memory_bytes: int) -> None:
-    """Where the system lets us. Not more than it was, in case someone set less."""
+    """Limit the memory of this process, but never above a limit that is already set."""
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     bound = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
     resource.setrlimit(resource.RLIMIT_AS, (bound, most))
-
-
-def write_frame(out: IO[bytes], message: bytes) -> None:
-    data = memoryview(len(message).to_bytes(LENGTH_BYTES, "little") + message)
-    while data:
-        data = data[out.write(data) :]
-
-
-def _read_frame(stream: IO[bytes]) -> bytes:
-    """Empty at the end of the stream."""
-    head = stream.read(LENGTH_BYTES)
-    return stream.read(int.from_bytes(head, "little")) if len(head) == LENGTH_BYTES else b""

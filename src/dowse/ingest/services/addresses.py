@@ -1,9 +1,10 @@
-"""A setting's value, or a string in code, goes in; the hosts it points at come out, with the kind of connection."""
+"""Network addresses in settings and strings: hosts, ports and kinds of connection."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 _TYPES = {
     "http": "http https ws wss",
@@ -21,9 +22,9 @@ _IMAGES = {
     " eclipse-mosquitto mosquitto nsq",
 }
 IMAGES = {image: kind for kind, names in _IMAGES.items() for image in names.split()}
-# Of a port's name in a manifest, where people write the protocol.
+# Names of ports in manifests, which often are the protocol.
 PORT_NAMES = SCHEMES | {"http2": "http", "web": "http", "mongo": "db", "rabbitmq": "queue", "pg": "db"}
-# The ports that these systems are known by (IANA); only where neither the address nor the manifest says more.
+# Well-known ports (IANA), used if neither the address nor the manifest has a protocol.
 PORTS = {
     5432: "db", 3306: "db", 27017: "db", 6379: "db", 11211: "db", 9042: "db", 1433: "db", 26257: "db",
     5672: "queue", 5671: "queue", 9092: "queue", 4222: "queue", 1883: "queue", 61616: "queue",
@@ -39,17 +40,19 @@ _BARE = re.compile(rf"(?P<host>{_HOST.pattern}):(?P<port>[0-9]{{2,5}})(?:/[^\s]*
 _DEFAULT = re.compile(r"\$\{[A-Za-z_][\w.]*:-?(?P<default>[^{}]*)\}")  # ${NAME:default}, ${NAME:-default}
 
 
-@dataclass(frozen=True)
-class Address:
-    """Where something connects to."""
+class Address(msgspec.Struct, frozen=True):
+    """Target of a connection."""
 
     host: str  # lower case
     port: int | None
-    type: str  # of the connection; "" when the address does not tell
+    type: str  # of the connection; "" if unknown
+
+    def __str__(self) -> str:
+        return self.host if self.port is None else f"{self.host}:{self.port}"
 
 
 def addresses(value: str) -> tuple[Address, ...]:
-    """All with a scheme, in order. This machine does not count, nor does a host that is left to a variable."""
+    """Return all addresses with a scheme, in order, without this machine and without hosts from variables."""
     if "://" not in value:
         return ()
     if "${" in value:
@@ -65,9 +68,8 @@ def addresses(value: str) -> tuple[Address, ...]:
 
 
 def bare_addresses(value: str) -> tuple[Address, ...]:
-    """`host:9090`, or several with commas between them: what a setting may hold without a scheme."""
-    parts = [part.strip() for part in value.split(",")]
-    matches = [_BARE.fullmatch(part) for part in parts]
+    """Return addresses without a scheme: `host:9090`, or several separated by commas."""
+    matches = [_BARE.fullmatch(part.strip()) for part in value.split(",")]
     if not all(matches):
         return ()
     found = [_one(f"{match['host']}:{match['port']}", "") for match in matches if match]
@@ -75,20 +77,19 @@ def bare_addresses(value: str) -> tuple[Address, ...]:
 
 
 def host_alone(value: str) -> tuple[Address, ...]:
-    """A lone host name, for settings whose name says that they hold one."""
+    """Return the address of a bare host name, for settings that are named as a host."""
     address = _one(value.strip(), "") if _HOST.fullmatch(value.strip()) else None
     return (address,) if address else ()
 
 
 def short(host: str) -> str:
-    """Without what a cluster adds: `auth.shop.svc.cluster.local` is `auth`."""
+    """Strip the suffix of a cluster: `auth.shop.svc.cluster.local` is `auth`."""
     name, dot, rest = host.partition(".")
-    inside = rest.split(".")[1:2] == ["svc"] or rest == "svc" or rest.startswith("svc.")
-    return name if dot and inside else host
+    return name if dot and "svc" in rest.split(".")[:2] else host
 
 
 def image_type(image: str) -> str:
-    """db or queue for the image of a well-known store or broker, else ""."""
+    """Return "db" or "queue" for the image of a well-known store or broker, else ""."""
     name = image.strip("\"'").rpartition("/")[2].partition("@")[0].partition(":")[0]
     return IMAGES.get(name.lower(), "")
 

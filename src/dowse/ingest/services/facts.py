@@ -1,24 +1,25 @@
-"""A document of code goes in; what it says of the services it uses and offers comes out as facts.
+"""Facts about services in code and settings: the services that a document uses and offers.
 
-Only what a client is made of counts: an address given to an HTTP client, a gRPC stub, the name of a variable that
-holds an address. A link in a comment or a text is no call.
+Only evidence of a client counts: an address passed to an HTTP client, a gRPC stub, the name of a variable that holds an
+address. A link in a comment or a text is not a call.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
-from dowse.ingest.privacy.looks import looks_for, may_hold
-from dowse.ingest.services.addresses import addresses
+from msgspec.structs import replace
+
+from dowse.ingest.privacy.secrets import literal_prefilters, possible_literals
+from dowse.ingest.services.addresses import Address, addresses, bare_addresses, host_alone, short
 from dowse.types import Chunk, CorpusType, Document, ServiceFact
 
 _TESTS = re.compile(r"(?:^|[/_.-])(?:tests?|spec|specs|e2e|mocks?|fixtures?|examples?|testdata|__tests__)(?:[/_.-]|$)")
 _VARIABLE = re.compile(
     r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:URL|URI|URLS|ADDR|ADDRS|ADDRESS|ENDPOINT|DSN|SERVERS?|BROKERS?|HOSTS?|HOSTNAME)\b"
 )
-_ENDINGS = ("_UR", "_ADDR", "_ENDPOINT", "_DSN", "_SERVER", "_BROKER", "_HOST")  # what those hold, in short
+_ENDINGS = ("_UR", "_ADDR", "_ENDPOINT", "_DSN", "_SERVER", "_BROKER", "_HOST")  # parts of the names above
 # A string that begins with an address.
 _LITERAL = re.compile(r"[\"'`](?P<address>[a-z][a-z0-9+.:-]{1,24}://[^\s\"'`]{3,300})")
 _HTTP_CLIENT = re.compile(
@@ -40,20 +41,26 @@ _OFFER = re.compile(
 )
 _STUB_MARKS = ("Stub", "Client", "credentials")
 _OFFER_MARKS = ("Server", "ImplBase", "addService")
-_LOOKS = looks_for((*_ENDINGS, "://", *_STUB_MARKS, *_OFFER_MARKS))  # without any of these, there is no fact
+_PREFILTERS = literal_prefilters((*_ENDINGS, "://", *_STUB_MARKS, *_OFFER_MARKS))  # each fact contains one
 _CODE = (CorpusType.CODE_LOGIC.value, CorpusType.CODE_CONFIG.value)
 
 
 def with_facts(document: Document) -> Document:
-    """With the facts of its code. Tests and examples call many things that the service never will."""
+    """Add the facts of code, except tests and examples, which call services the program does not use."""
     chunks = [chunk for chunk in document.chunks if chunk.level == "chunk"]
     if not chunks or chunks[0].corpus_type not in _CODE or _TESTS.search(document.path.lower()):
         return document
-    # All chunks are looked through at once, and by themselves for what is there: a third of the time.
-    together = "\n".join([chunk.text for chunk in chunks])
-    held = [mark for mark in may_hold(together, _LOOKS) if mark in together]
+    # All chunks are searched at once first, which takes a third of the time.
+    text = "\n".join([chunk.text for chunk in chunks])
+    held = [mark for mark in possible_literals(text, _PREFILTERS) if mark in text]
     facts = [
-        replace(fact, service=chunk.service_name or "", chunk_id=chunk.id, place=_place(chunk), repo=document.source)
+        replace(
+            fact,
+            service=chunk.service_name or "",
+            chunk_id=chunk.id,
+            place=f"{chunk.file_path}:{chunk.start_line}",
+            repo=document.source,
+        )
         for chunk in chunks
         if _holds(chunk.text, held)
         for fact in dict.fromkeys(_facts(chunk))
@@ -61,32 +68,25 @@ def with_facts(document: Document) -> Document:
     return replace(document, facts=(*document.facts, *facts)) if facts else document
 
 
-def _place(chunk: Chunk) -> str:
-    return f"{chunk.file_path}:{chunk.start_line}"
-
-
 def _facts(chunk: Chunk) -> Iterator[ServiceFact]:
     text = chunk.text
     language = (chunk.language or "") if chunk.corpus_type == CorpusType.CODE_LOGIC else ""
-    if _holds(text, _ENDINGS):  # far faster than a pattern, and most texts hold none
+    if _holds(text, _ENDINGS):  # far faster than the pattern, and false for most texts
         for found in _VARIABLE.findall(text):
             yield ServiceFact("reads", name=found, language=language)
     if "://" in text:
         yield from _literals(text, language)
-    if _holds(text, _STUB_MARKS):
-        for name in _named(_STUB, text):
-            yield ServiceFact("stub", name=name, type="grpc", language=language)
-    if _holds(text, _OFFER_MARKS):
-        for name in _named(_OFFER, text):
-            yield ServiceFact("offers", name=name, type="grpc", language=language)
+    for kind, marks, pattern in (("stub", _STUB_MARKS, _STUB), ("offers", _OFFER_MARKS, _OFFER)):
+        for name in _named(pattern, text) if _holds(text, marks) else ():
+            yield ServiceFact(kind, name=name, type="grpc", language=language)
 
 
 def _holds(text: str, marks: Iterable[str]) -> bool:
-    return any([mark in text for mark in marks])  # a list: fewer steps than a generator's, though it looks for all
+    return any([mark in text for mark in marks])  # a list is faster than a generator here
 
 
 def _literals(text: str, language: str) -> Iterator[ServiceFact]:
-    """Addresses in strings: `calls` where the same line makes a client, `names` elsewhere."""
+    """Yield addresses in strings: `calls` if the line creates a client, else `names`."""
     for found in _LITERAL.finditer(text):
         start = text.rfind("\n", 0, found.start()) + 1
         stop = text.find("\n", found.end())
@@ -95,8 +95,7 @@ def _literals(text: str, language: str) -> Iterator[ServiceFact]:
             continue
         kind = "calls" if _HTTP_CLIENT.search(line) else "names"
         for address in addresses(found["address"]):
-            value = address.host if address.port is None else f"{address.host}:{address.port}"
-            yield ServiceFact(kind, name=address.host, value=value, type=address.type, language=language)
+            yield ServiceFact(kind, name=address.host, value=str(address), type=address.type, language=language)
 
 
 def _named(pattern: re.Pattern[str], text: str) -> Iterator[str]:
@@ -104,3 +103,41 @@ def _named(pattern: re.Pattern[str], text: str) -> Iterator[str]:
         name = next((each for each in found.groups() if each), "")
         if len(name) > 2:
             yield name.removesuffix("Service")
+
+
+# Last word of settings that hold an address; `_NAME`, `_PATH` and the like do not.
+_ENDS = (
+    "URL|URI|URLS|ADDR|ADDRS|ADDRESS|ADDRESSES|ENDPOINT|ENDPOINTS|DSN|SERVER|SERVERS|BROKER|BROKERS|TARGET|UPSTREAM"
+    "|BASE|HOST|HOSTS|HOSTNAME|SERVICE"
+)
+HOLDS_ADDRESS = re.compile(rf"(?:.*[_.-])?(?:{_ENDS})", re.IGNORECASE)
+_HOLDS_HOST = re.compile(r"(?:.*[_.-])?(?:HOST|HOSTS|HOSTNAME|SERVER|ADDR|ADDRESS)", re.IGNORECASE)
+
+
+def environment_facts(service: str, settings: Iterable[tuple[str, str]]) -> tuple[ServiceFact, ...]:
+    """Make facts of variables that a manifest sets for a service: it connects to every address in them."""
+    return tuple(
+        _fact("sets", service, name, address) for name, value in settings for address in _pointed_at(name, value)
+    )
+
+
+def config_facts(service: str, settings: Iterable[tuple[str, str]]) -> tuple[ServiceFact, ...]:
+    """Make facts of a settings file; its addresses may be mere links, which the graph decides."""
+    return tuple(_fact("names", service, name, each) for name, value in settings for each in addresses(value))
+
+
+def hosts(facts: Iterable[ServiceFact]) -> tuple[str, ...]:
+    """Return the hosts in settings, each once, for `calls_out` of the chunk."""
+    return tuple(dict.fromkeys(short(each.value.partition(":")[0]) for each in facts if each.kind == "sets"))
+
+
+def _pointed_at(name: str, value: str) -> tuple[Address, ...]:
+    if found := addresses(value):
+        return found
+    if HOLDS_ADDRESS.fullmatch(name) and (bare := bare_addresses(value)):
+        return bare
+    return host_alone(value) if _HOLDS_HOST.fullmatch(name) else ()
+
+
+def _fact(kind: str, service: str, name: str, address: Address) -> ServiceFact:
+    return ServiceFact(kind, service, name, str(address), address.type)

@@ -1,20 +1,82 @@
-"""All facts about services go in; the service graph comes out: who there is, who uses whom, how, and what shows it.
+"""Service graph: facts about services enter; services and their connections with evidence leave.
 
-An edge needs evidence that a connection is made: a setting that a manifest gives to a service, an address handed to a
-client, a stub of a service that another one offers. Who may talk to whom (network policies, ingress) and links that
-are only printed are no edges.
+An edge needs evidence of a connection: a setting in a manifest, an address passed to a client, a stub of a service that
+another one offers. Permissions (network policies, ingress) and printed links are not edges.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import itemgetter
 
-from dowse.ingest.services.addresses import PORTS
-from dowse.ingest.services.service_names import Names, names_of
+import msgspec
+
+from dowse.ingest.services.addresses import PORTS, short
 from dowse.ports import StoreWriter
 from dowse.types import ChunkId, Service, ServiceEdge, ServiceFact
+
+# Abbreviations in names of services.
+ABBREVIATIONS = {
+    "svc": "service", "srv": "service", "svcs": "services", "db": "database", "pg": "postgres",
+    "postgresql": "postgres", "mq": "queue", "gw": "gateway", "mgmt": "management", "mgr": "manager", "cfg": "config",
+    "conf": "config", "msg": "message", "notif": "notification", "auth": "auth", "authn": "authentication",
+    "authz": "authorization", "acct": "account", "addr": "address", "rec": "recommendation", "recs": "recommendations",
+}  # fmt: skip
+_POD = re.compile(r"(?P<set>[a-z0-9-]+)-[0-9]{1,4}\.(?P<service>(?P=set)[a-z0-9-]*(?:\..+)?)")  # of a stateful set
+_SPLIT = re.compile(r"[^a-z0-9]+")
+
+
+class ServiceNames(msgspec.Struct, frozen=True):
+    """Known services by all their names."""
+
+    exact: Mapping[str, str]
+    words: Mapping[frozenset[str], frozenset[str]]
+    namespaces: frozenset[str]
+
+    def resolve(self, host: str) -> str | None:
+        """Find a service by its name, its name in a cluster, or another spelling; None if two fit."""
+        name = short(host.lower().rstrip("."))
+        if found := self.exact.get(name):
+            return found
+        if pod := _POD.fullmatch(name):
+            return self.resolve(pod["service"])
+        first, dot, rest = name.partition(".")
+        if dot and rest in self.namespaces and (found := self.exact.get(first)):
+            return found
+        if dot:
+            return None
+        fitting = self.words.get(word_set(name), frozenset())
+        return next(iter(fitting)) if len(fitting) == 1 else None
+
+
+def names_of(services: Iterable[str], aliases: Mapping[str, str], namespaces: Collection[str]) -> ServiceNames:
+    known = list(services)
+    own = set(known)
+    exact = {alias.lower(): _end(alias, aliases, own) for alias in aliases} | {name.lower(): name for name in known}
+    words: dict[frozenset[str], set[str]] = {}
+    for spelled, name in exact.items():
+        words.setdefault(word_set(spelled), set()).add(name)
+    return ServiceNames(exact, {key: frozenset(value) for key, value in words.items()}, frozenset(namespaces))
+
+
+def _end(alias: str, aliases: Mapping[str, str], services: Collection[str]) -> str:
+    """Follow a chain of aliases to a service, at most as many steps as there are aliases."""
+    name = alias
+    for _ in aliases:
+        name = aliases.get(name, name)
+        if name in services:
+            break
+    return name
+
+
+def word_set(name: str) -> frozenset[str]:
+    """Return the words of a name, with abbreviations written out: `auth_svc` equals `auth-service`."""
+    return frozenset(ABBREVIATIONS.get(word, word) for word in _SPLIT.split(name.lower()) if word)
+
 
 MOST_EVIDENCE = 12  # chunks that an edge cites; chosen
 UNKNOWN = "unknown"
@@ -23,7 +85,7 @@ _BEST_FIRST = ("sets", "calls", "stub", "names", "needs")
 
 @dataclass
 class _Link:
-    """What is known of one service's use of another."""
+    """Evidence that one service uses another."""
 
     types: Counter[str] = field(default_factory=Counter)
     evidence: dict[ChunkId, None] = field(default_factory=dict)  # a set in order
@@ -32,30 +94,30 @@ class _Link:
 
 
 def service_graph(facts: Sequence[ServiceFact]) -> tuple[tuple[Service, ...], tuple[ServiceEdge, ...]]:
-    """Services and edges, sorted; the same facts in any order give the same graph."""
+    """Build sorted services and edges; the order of the facts does not matter."""
     ordered = sorted(facts, key=_order)
-    maker = _Maker(ordered)
+    builder = _ServiceGraphBuilder(ordered)
     for fact in ordered:
-        maker.take(fact)
-    maker.cite_readers()
-    return maker.services(), maker.edges()
+        builder.add(fact)
+    builder.cite_readers()
+    return builder.services(), builder.edges()
 
 
 def link_services(writer: StoreWriter) -> None:
-    """Make the graph anew if what documents say of services changed since, be it in a run that was cut short."""
+    """Rebuild the graph if facts changed since, even in an interrupted run."""
     facts = writer.service_facts()
     if facts is not None:
         writer.put_services(*service_graph(facts))
 
 
 def _order(fact: ServiceFact) -> tuple[object, ...]:
-    """What shows an edge best comes first, for that is what its description quotes."""
+    """Sort the best evidence first: the description of an edge quotes it."""
     rank = _BEST_FIRST.index(fact.kind) if fact.kind in _BEST_FIRST else len(_BEST_FIRST)
     return (rank, fact.kind, fact.service, fact.name, fact.value, fact.type, fact.place, fact.chunk_id, fact.namespace)
 
 
-class _Maker:
-    """Makes one graph."""
+class _ServiceGraphBuilder:
+    """Builder of one graph."""
 
     def __init__(self, facts: Sequence[ServiceFact]) -> None:
         self._by_kind: dict[str, list[ServiceFact]] = defaultdict(list)
@@ -65,83 +127,79 @@ class _Maker:
         self._external: dict[str, list[ChunkId]] = {}
         self._names = self._known_names()
         self._nodes: dict[str, str | None] = {}
-        self._stores = self._types_of(self._by_kind["declares"])
-        self._spoken = {
-            (name, fact.value): fact.type
-            for fact in self._by_kind["port"]
-            if fact.type and (name := self._own(fact.service))
-        }
+        self._stores = {name: fact.type for name, fact in self._owned("declares") if fact.type}
+        self._port_types = {(name, fact.value): fact.type for name, fact in self._owned("port") if fact.type}
         self._offering: dict[str, set[str]] = defaultdict(set)
-        for fact in self._by_kind["offers"]:
-            self._offering[fact.name] |= {name} if (name := self._own(fact.service)) else set()
-        self._takers: dict[str, list[str]] = defaultdict(list)
-        for fact in self._by_kind["takes"]:
-            self._takers[fact.name] += [name] if (name := self._own(fact.service)) else []
+        for name, fact in self._owned("offers"):
+            self._offering[fact.name].add(name)
+        self._users: dict[str, list[str]] = defaultdict(list)
+        for name, fact in self._owned("takes"):
+            self._users[fact.name].append(name)
 
-    def _known_names(self) -> Names:
+    def _known_names(self) -> ServiceNames:
         declared = {fact.service for fact in self._by_kind["declares"] if fact.service}
         aliases = {fact.name: fact.service for fact in self._by_kind["alias"] if fact.service in declared}
-        # A workload that a Service selects under another name is that Service (R-09).
+        # A workload that a Service selects under another name is that Service.
         own = {fact.service for fact in self._by_kind["declares"] if fact.name in ("Service", "Compose")}
         services = declared - {alias for alias, name in aliases.items() if alias != name and alias not in own}
         namespaces = {fact.namespace for fact in self._by_kind["declares"] if fact.namespace}
         return names_of(sorted(services), aliases, namespaces)
 
-    def _types_of(self, declared: Iterable[ServiceFact]) -> dict[str, str]:
-        return {name: fact.type for fact in declared if fact.type and (name := self._own(fact.service))}
+    def _owned(self, kind: str) -> Iterator[tuple[str, ServiceFact]]:
+        """Yield the facts of a kind with the nodes of their services."""
+        for fact in self._by_kind.get(kind, ()):
+            if own := self._own(fact.service):
+                yield own, fact
 
     def _own(self, service: str) -> str | None:
-        """The node that a fact's service is."""
+        """Return the node of a fact's service."""
         if service not in self._nodes:
             self._nodes[service] = self._names.resolve(service) if service else None
         return self._nodes[service]
 
     # --- edges --------------------------------------------------------------------------------------
 
-    def take(self, fact: ServiceFact) -> None:
+    def add(self, fact: ServiceFact) -> None:
         if fact.kind in ("sets", "calls", "names"):
-            takers = self._takers.get(fact.service, [])
-            for source in takers or ([own] if (own := self._own(fact.service)) else []):
+            users = self._users.get(fact.service, [])
+            for source in users or ([own] if (own := self._own(fact.service)) else []):
                 self._connect(source, fact)
-        elif fact.kind == "needs":
-            self._need(fact)
-        elif fact.kind == "stub":
-            self._stub(fact)
+        elif own := self._own(fact.service):
+            self._add_indirect(own, fact)
 
     def _connect(self, source: str, fact: ServiceFact) -> None:
         host, _, port = fact.value.partition(":")
         target = self._names.resolve(host)
         if target is None:
             if fact.kind == "names" and fact.type not in ("db", "queue", "grpc"):
-                return  # an address that is only written down
+                return  # a mere link
             target = host
             self._external.setdefault(target, []).append(fact.chunk_id)
         kind = self._type(target, port, fact.type)
-        verb = "calls" if fact.kind == "calls" else "is set to"
-        reason = f"{fact.name} {verb} {fact.value}" if fact.kind != "calls" else f"calls {fact.value}"
+        reason = f"calls {fact.value}" if fact.kind == "calls" else f"{fact.name} is set to {fact.value}"
         self._link(source, target, kind, fact, f"{reason} ({fact.place})")
         if fact.kind == "sets":
             self._links[source, target].variables.add(fact.name)
 
     def _type(self, target: str, port: str, shown: str) -> str:
-        """What the address says, unless it says only HTTP and the other end is a store; then what its manifest says."""
+        """Return the type of the address; for plain HTTP to a store, and without one, the type of the target."""
         store = self._stores.get(target, "")
         if shown and not (shown == "http" and store):
             return shown
         known = int(port) if port.isdigit() else 0
-        return store or self._spoken.get((target, port), "") or PORTS.get(known, "")
+        return store or self._port_types.get((target, port), "") or PORTS.get(known, "")
 
-    def _need(self, fact: ServiceFact) -> None:
-        """Waiting for a store at the start means using it; waiting for another service may mean anything."""
-        source, target = self._own(fact.service), self._names.resolve(fact.value)
-        if source and target and self._stores.get(target):
+    def _add_indirect(self, source: str, fact: ServiceFact) -> None:
+        """Add an edge to a store that the service waits for, or to the only service that offers its stub.
+
+        Waiting for another service proves no connection.
+        """
+        target = self._names.resolve(fact.value) if fact.kind == "needs" else None
+        if target and self._stores.get(target):
             self._link(source, target, self._stores[target], fact, f"waits for {target} ({fact.place})")
-
-    def _stub(self, fact: ServiceFact) -> None:
-        source = self._own(fact.service)
-        offering = self._offering.get(fact.name, set())
-        if source and len(offering) == 1:
-            self._link(source, next(iter(offering)), "grpc", fact, f"has a gRPC stub of {fact.name} ({fact.place})")
+        offering = self._offering.get(fact.name, set()) if fact.kind == "stub" else set()
+        if len(offering) == 1:
+            self._link(source, min(offering), "grpc", fact, f"has a gRPC stub of {fact.name} ({fact.place})")
 
     def _link(self, source: str, target: str, kind: str, fact: ServiceFact, reason: str) -> None:
         link = self._links[source, target]
@@ -151,45 +209,35 @@ class _Maker:
         link.reasons[reason] = None
 
     def cite_readers(self) -> None:
-        """Code that reads a variable which points at another service shows the edge, too."""
+        """Cite code that reads a variable with the address of another service."""
         readers: dict[tuple[str, str], list[ServiceFact]] = defaultdict(list)
-        for fact in self._by_kind["reads"]:
-            if own := self._own(fact.service):
-                readers[own, fact.name].append(fact)
+        for own, fact in self._owned("reads"):
+            readers[own, fact.name].append(fact)
         for (source, _), link in self._links.items():
             for variable in sorted(link.variables):
                 for fact in readers[source, variable]:
                     link.evidence[fact.chunk_id] = None
                     link.reasons[f"reads {variable} ({fact.place})"] = None
 
-    # --- what comes out -----------------------------------------------------------------------------
+    # --- results ------------------------------------------------------------------------------------
 
     def edges(self) -> tuple[ServiceEdge, ...]:
-        return tuple(sorted(self._edges(), key=lambda each: (each.source, each.target, each.type)))
-
-    def _edges(self) -> Iterator[ServiceEdge]:
-        """One for each type of connection that was seen; a type that is not shown gives way to one that is."""
-        for (source, target), link in self._links.items():
-            if source == target:
-                continue
-            for kind in sorted(link.types) or [UNKNOWN]:
-                reasons = list(link.reasons)
-                more = f" and {len(reasons) - 2} more" if len(reasons) > 2 else ""
-                yield ServiceEdge(
-                    source,
-                    target,
-                    kind,
-                    tuple(link.evidence)[:MOST_EVIDENCE],
-                    f"{source} uses {target}: {'; '.join(reasons[:2])}{more}",
-                )
+        """Return one edge for each type of connection; an unknown type only without a known one."""
+        found: list[ServiceEdge] = []
+        for (source, target), link in sorted(self._links.items(), key=itemgetter(0)):
+            reasons, evidence = list(link.reasons), tuple(link.evidence)[:MOST_EVIDENCE]
+            more = f" and {len(reasons) - 2} more" if len(reasons) > 2 else ""
+            text = f"{source} uses {target}: {'; '.join(reasons[:2])}{more}"
+            kinds = sorted(link.types) or [UNKNOWN]
+            found += [ServiceEdge(source, target, kind, evidence, text) for kind in kinds if source != target]
+        return tuple(found)
 
     def services(self) -> tuple[Service, ...]:
         known = set(self._names.exact.values())
-        told: dict[str, list[ServiceFact]] = defaultdict(list)
-        for fact in (each for facts in self._by_kind.values() for each in facts):
-            if own := self._own(fact.service):
-                told[own].append(fact)
-        found = [self._service(name, told[name]) for name in known]
+        facts_of: dict[str, list[ServiceFact]] = defaultdict(list)
+        for own, fact in chain.from_iterable(map(self._owned, self._by_kind)):
+            facts_of[own].append(fact)
+        found = [self._service(name, facts_of[name]) for name in known]
         used = {target for source, target in self._links if source != target}
         found += [
             Service(name, chunk_ids=tuple(dict.fromkeys(chunks))[:MOST_EVIDENCE], external=True)

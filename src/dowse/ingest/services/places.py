@@ -1,19 +1,20 @@
-"""The paths of a source go in; which service each file belongs to comes out, by the nearest folder that is one.
+"""Service of each file by its path: the nearest folder above it that is a service.
 
-A folder is a service when a Compose file builds it, when it holds a chart or a Dockerfile, or, with less weight, when
-it holds the manifest of a package. What a file says of itself, as a Kubernetes manifest does, goes before all this.
+A folder is a service if a Compose file builds it, if it holds a chart or a Dockerfile, or, with less weight, the
+manifest of a package. Names in the file itself, as in a Kubernetes manifest, come first.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from posixpath import basename, dirname, join, normpath
+
+import msgspec
 
 from dowse.errors import BadRequestError
 from dowse.ingest.manifests.yaml_nodes import NotYamlError, compose
-from dowse.ingest.sources.content import Contents, read_contents
+from dowse.ingest.sources.content import FileContent, read_content
 
 MOST_COMPOSE_FILES = 20  # chosen: a repository has a handful
 MOST_COMPOSE_BYTES = 256 * 1024  # chosen
@@ -22,12 +23,11 @@ _PACKAGE_FILES = frozenset(
     ("package.json", "go.mod", "pyproject.toml", "setup.py", "cargo.toml", "pom.xml", "build.gradle",
      "build.gradle.kts", "gemfile", "mix.exs", "composer.json", "chart.yaml")
 )  # fmt: skip
-# Folders that hold such files without being what they are named for.
+# Names of folders that say nothing about the service.
 _NO_NAMES = frozenset(("docker", "build", "deploy", "ci", "src", "app", ".devcontainer", ".github", "test", "tests"))
 
 
-@dataclass(frozen=True)
-class ServicePlaces:
+class ServicePlaces(msgspec.Struct, frozen=True):
     """Service names by source and folder."""
 
     folders: Mapping[tuple[str, str], str]
@@ -42,12 +42,12 @@ class ServicePlaces:
 
 
 def service_places(paths: Iterable[tuple[str, str]], roots: Mapping[str, str]) -> ServicePlaces:
-    """`paths` are pairs of source and path inside it; `roots` says where a source lies, to read its Compose files."""
+    """Find services among pairs of source and path; `roots` are the folders of the sources."""
     names: dict[tuple[str, str], str] = {}
     packages: dict[tuple[str, str], str] = {}
     composes: list[tuple[str, str]] = []
-    telling = {pair for pair in paths if _tells(pair[1][pair[1].rfind("/") + 1 :].lower())}
-    for source, path in sorted(telling):
+    marked = {pair for pair in paths if _marks_service(pair[1][pair[1].rfind("/") + 1 :].lower())}
+    for source, path in sorted(marked):
         folder, name = dirname(path), basename(path).lower()
         if name in _PACKAGE_FILES and folder:
             packages.setdefault((source, folder), basename(folder))
@@ -59,7 +59,7 @@ def service_places(paths: Iterable[tuple[str, str]], roots: Mapping[str, str]) -
     return ServicePlaces(named | _built(composes, roots))
 
 
-def _tells(name: str) -> bool:
+def _marks_service(name: str) -> bool:
     return name in _PACKAGE_FILES or name in _IMAGE_FILES or _is_compose_name(name)
 
 
@@ -68,7 +68,7 @@ def _is_compose_name(name: str) -> bool:
 
 
 def _built(composes: list[tuple[str, str]], roots: Mapping[str, str]) -> dict[tuple[str, str], str]:
-    """The folders that Compose files build; one that several services are built from is called by its own name."""
+    """Return the folders that Compose files build for exactly one service."""
     found: dict[tuple[str, str], set[str]] = {}
     for source, path in composes[:MOST_COMPOSE_FILES]:
         for name, context in _contexts(os.path.join(roots.get(source, ""), path)):
@@ -79,12 +79,12 @@ def _built(composes: list[tuple[str, str]], roots: Mapping[str, str]) -> dict[tu
 
 
 def _contexts(file: str) -> Iterator[tuple[str, str]]:
-    """Service and build folder. A file that cannot be read says nothing here; its reader will say why."""
-    contents = read_contents(file, MOST_COMPOSE_BYTES, sniff=True)
-    if not isinstance(contents, Contents):
+    """Yield services and build folders; the reader of a broken file reports it."""
+    content = read_content(file, MOST_COMPOSE_BYTES, sniff=True)
+    if not isinstance(content, FileContent):
         return
     try:
-        documents = compose(contents.data.decode("utf-8", "replace"))
+        documents = compose(content.data.decode("utf-8", "replace"))
     except (NotYamlError, BadRequestError):
         return
     services = documents[0].root.get("services") if documents and documents[0].root else None

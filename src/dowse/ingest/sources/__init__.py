@@ -1,1 +1,4 @@
-"""Sources: index requests enter; files with bytes, kinds and commits leave, or a reason to skip."""
+"""Sources: index requests enter; files with bytes, kinds and commits leave, or a reason to skip.
+
+Folders, globs, archives and git revisions look alike from here on. Imports no reader.
+"""

@@ -1,40 +1,48 @@
-"""A file's path goes in; its bytes and the moment they are from come out, or the reason why not."""
+"""Bytes of found files, from disk, archives and commits, or the reason why a file is not read."""
 
 from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from dowse.errors import BadRequestError, UnavailableError
+from dowse.ingest.sources import git
+from dowse.ingest.sources.archives import member_bytes
 from dowse.ingest.sources.encoding import wide
+from dowse.ingest.sources.requests import MARK
+from dowse.ports import SourceFile
 
-SNIFF_BYTES = 8192  # where git looks for a NUL, too
+if TYPE_CHECKING:
+    from dowse.ingest.sources.walk import FoundFile
+
+SNIFF_BYTES = 8192  # the block in which git, too, searches for a NUL
+LARGEST_SIBLING_BYTES = 64 << 20  # chosen: the user list of a very large Slack export
+BINARY = "binary file; no reader for it is installed"
 _TRIES = 2
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 
 
-@dataclass(frozen=True)
-class Contents:
-    """All bytes of a file, unchanged from the first to the last."""
+class FileContent(msgspec.Struct, frozen=True):
+    """All bytes of a file, from one moment."""
 
     data: bytes
     modified_ns: int
 
 
-@dataclass(frozen=True)
-class Unread:
-    """Why a file was not read."""
+class Unread(msgspec.Struct, frozen=True):
+    """Reason why a file was not read."""
 
     reason: str
+    binary: bool = False  # its first bytes are not text
 
 
-@dataclass(frozen=True)
-class Binary:
-    """The first bytes are not those of a text."""
-
-
-def read_contents(path: str, max_bytes: int, *, sniff: bool) -> Contents | Unread | Binary:
-    """Read a regular file whole. With `sniff`, one that starts like a binary is left after its first block."""
+def read_content(path: str, max_bytes: int, *, sniff: bool) -> FileContent | Unread:
+    """Read a whole regular file. With `sniff`, stop after the first block of a binary file."""
     for _ in range(_TRIES):
         try:
             found = _read_once(path, max_bytes, sniff=sniff)
@@ -42,17 +50,17 @@ def read_contents(path: str, max_bytes: int, *, sniff: bool) -> Contents | Unrea
             return Unread(f"cannot be read: {err.strerror}")
         if found is not None:
             return found
-    return Unread("changed while it was read; run `dowse index` again")
+    return Unread("the file changed during reading; run `dowse index` again")
 
 
 def is_binary(head: bytes) -> bool:
-    """A NUL byte tells; but UTF-16 and UTF-32 are full of them, and say so at the start or show it all along."""
+    """Test for a NUL byte outside of UTF-16 and UTF-32, which hold many."""
     return b"\0" in head and not head.startswith(_BYTE_ORDER_MARKS) and wide(head) is None
 
 
-def _read_once(path: str, max_bytes: int, *, sniff: bool) -> Contents | Unread | Binary | None:
-    """None when the file changed meanwhile."""
-    # Non-blocking: the name may have become a FIFO since it was found, and opening that would wait for ever.
+def _read_once(path: str, max_bytes: int, *, sniff: bool) -> FileContent | Unread | None:
+    """Read a file; None if it changed meanwhile."""
+    # Non-blocking: the path may have become a FIFO since the walk, and opening one waits for a writer.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(handle, "rb", buffering=0) as file:
         before = os.fstat(handle)
@@ -62,24 +70,85 @@ def _read_once(path: str, max_bytes: int, *, sniff: bool) -> Contents | Unread |
             return Unread(too_large(before.st_size, max_bytes))
         head = file.read(SNIFF_BYTES)
         if sniff and is_binary(head):
-            return Binary()
-        data = head + _rest(file.fileno(), before.st_size - len(head))
+            return Unread(BINARY, binary=True)
+        data = head + _remainder(handle, before.st_size - len(head))
         after = os.fstat(handle)
-    same = (before.st_size, before.st_mtime_ns, before.st_ctime_ns) == (
-        after.st_size, after.st_mtime_ns, after.st_ctime_ns,
-    )  # fmt: skip
-    return Contents(data, after.st_mtime_ns) if same and len(data) == after.st_size else None
+    same = (before.st_mtime_ns, before.st_ctime_ns) == (after.st_mtime_ns, after.st_ctime_ns)
+    return FileContent(data, after.st_mtime_ns) if same and before.st_size == len(data) == after.st_size else None
 
 
 def too_large(size_bytes: int, max_bytes: int) -> str:
     return f"too large: {size_bytes:,} bytes, the limit is {max_bytes:,}; raise it with --max-file-size"
 
 
-def _rest(handle: int, size_bytes: int) -> bytes:
-    """What follows, up to one byte more than expected: that one shows that the file grew."""
+def _remainder(handle: int, size_bytes: int) -> bytes:
+    """Read the rest of a file and up to one byte more, which shows that the file grew."""
     parts: list[bytes] = []
     left = size_bytes + 1
     while left > 0 and (part := os.read(handle, left)):
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
+
+
+def held_bytes(files: Sequence[FoundFile], max_bytes: int) -> Iterator[tuple[FoundFile, bytes | Unread | None]]:
+    """Pair each file with its bytes if an archive or a commit holds them, else with None.
+
+    Each archive is opened once and read front to end, in its own order; each repository needs one process.
+    """
+    for (member, blob, path), group in groupby(files, key=_holder):
+        if member:
+            yield from _from_archive(path, list(group), max_bytes)
+        elif blob:
+            yield from _from_commit(path, list(group))
+        else:
+            yield from ((file, None) for file in group)
+
+
+def _holder(file: FoundFile) -> tuple[bool, bool, str]:
+    member, blob = file.member is not None, file.blob is not None
+    return member, blob, file.full_path if member or blob else ""
+
+
+def _from_archive(path: str, files: Sequence[FoundFile], max_bytes: int) -> Iterator[tuple[FoundFile, bytes | Unread]]:
+    left = {file.member: file for file in files if file.member is not None}
+    try:
+        for name, data in member_bytes(path, [*left], max_bytes):
+            yield left.pop(name), Unread(data) if isinstance(data, str) else data
+        reason = "no longer in the archive; run `dowse index` again"
+    except BadRequestError as err:
+        reason = str(err)
+    for file in left.values():
+        yield file, Unread(reason)
+
+
+def _from_commit(repository: str, files: Sequence[FoundFile]) -> Iterator[tuple[FoundFile, bytes | Unread]]:
+    done = 0
+    try:
+        for file, data in zip(files, git.blobs(repository, [file.blob or "" for file in files]), strict=True):
+            done += 1
+            yield file, Unread("git has no such object; run `git fetch --refetch`") if data is None else data
+    except UnavailableError as err:
+        for file in files[done:]:
+            yield file, Unread(str(err))
+
+
+def sibling_bytes(file: SourceFile, path: str) -> bytes | None:
+    """Read another file of the same source, by its path inside the source."""
+    if not file.full_path or ".." in path.split("/"):
+        return None
+    if MARK in file.path:
+        archive, inner = file.full_path.split(MARK)[0], path.partition(MARK)[2]
+        return _sibling_member(archive, inner) if inner and os.path.isfile(archive) else None
+    if not file.full_path.endswith("/" + file.path):
+        return None  # a symlink: the siblings of its target are not those of the link
+    found = read_content(file.full_path[: -len(file.path)] + path, LARGEST_SIBLING_BYTES, sniff=False)
+    return found.data if isinstance(found, FileContent) else None
+
+
+def _sibling_member(archive: str, inner: str) -> bytes | None:
+    try:
+        _, data = next(member_bytes(archive, [inner, f"./{inner}"], LARGEST_SIBLING_BYTES), ("", None))
+    except BadRequestError:
+        return None  # the run reports the archive itself
+    return data if isinstance(data, bytes) else None

@@ -1,32 +1,45 @@
-"""A repository's folder goes in; what git knows of it comes out: its head, last commits, a revision's tree and files.
+"""Access to git repositories: head, last commits of files, trees and blobs of a revision.
 
-A repository may come from anyone. Nothing here runs a hook or a filter that its settings name, takes a lock, asks a
-question or reaches a network.
+Repositories are untrusted: `git_process` runs git without their settings, so that no call here starts another program,
+takes a lock, prompts, or uses the network.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
-from typing import IO
+
+import msgspec
 
 from dowse.errors import BadRequestError, UnavailableError
-from dowse.ingest.reading.read_file import Commit
+from dowse.ingest.sources.git_process import PROCESS_S, GitFailedError, output, running, stream
 
-HISTORY_S = 20.0  # chosen: a hundred thousand commits; what is older than that stays without an author
-_SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never")
-_COMMIT, _FIELD = b"\x01", b"\x02"
+HISTORY_S = 20.0  # chosen: time for 100,000 commits; files whose commit is older get no author
+_COMMIT = b"\x01"
+_FORMAT = "%x01%H%x02%an%x02%at"
+_ABOUT = re.compile(rb"([0-9a-f]{40,64})\x02(.*)\x02(\d+)", re.DOTALL)  # an author or a path may hold these bytes, too
 _BLOCK_BYTES = 1 << 16
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A file in the tree of a revision."""
+class Commit(msgspec.Struct, frozen=True):
+    """Commit that last changed a file."""
+
+    id: str
+    author: str
+    date: datetime  # aware, UTC
+
+    @property
+    def stamp_ns(self) -> int:
+        """Modification time for the files of this commit; it differs between commits, so that a change shows."""
+        return int(self.date.timestamp()) * 10**9 + int(self.id[:7], 16)
+
+
+class TreeEntry(msgspec.Struct, frozen=True):
+    """File in the tree of a revision."""
 
     path: str
     blob: str
@@ -35,63 +48,62 @@ class Entry:
 
 
 def head(root: str) -> str | None:
-    """The commit that is checked out; None where there is none yet, no repository, or no git."""
+    """Return the commit that is checked out; None without a commit, a repository, or git."""
     try:
-        return _told(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip() or None
+        return output(root, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip() or None
     except UnavailableError:
         return None
 
 
 def resolve(root: str, rev: str) -> Commit:
-    """The commit that a revision means. BadRequestError when the repository does not know it."""
+    """Resolve a revision to its commit. Raises BadRequestError if the repository does not have it."""
     try:
-        found = _told(root, "rev-parse", "--verify", "--quiet", "--end-of-options", rev + "^{commit}")
-    except _FailedError as err:
+        found = output(root, "rev-parse", "--verify", "--quiet", "--end-of-options", rev + "^{commit}")
+    except GitFailedError as err:
         raise BadRequestError(f"{root} has no revision {rev!r}; `git -C {root} log` lists them ({err})") from err
     commit = found.decode().strip()
-    return commits(root, [commit])[commit]
+    if commit not in (found_commits := commits(root, [commit])):
+        raise BadRequestError(f"git cannot read commit {commit} of {root}; run `git fsck`")
+    return found_commits[commit]
 
 
 def commits(root: str, ids: Sequence[str]) -> dict[str, Commit]:
-    """Commits by id; one that is not a commit any more is left out."""
+    """Look up commits by id; unknown ids are omitted."""
     wanted = list(dict.fromkeys(each for each in ids if each.isalnum()))
     if not wanted:
         return {}
-    try:
-        lines = _told(root, "log", "--no-walk=unsorted", "--ignore-missing", f"--format={_FORMAT}", *wanted, "--")
-    except _FailedError:
-        return {}
-    return {each.id: each for line in lines.split(_COMMIT)[1:] for each in [_commit(line.strip(b"\n"))]}
+    lines = _output_or_empty(
+        root, "log", "-z", "--no-walk=unsorted", "--ignore-missing", f"--format={_FORMAT}", *wanted, "--"
+    )
+    found = (_commit(line.removeprefix(_COMMIT)) for line in lines.split(b"\0"))
+    return {each.id: each for each in found if each}
 
 
 def changed_between(root: str, old: str, new: str) -> set[str]:
-    """Paths that differ between two commits; none when one of them is unknown by now."""
-    try:
-        found = _told(root, "diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new, "--")
-    except _FailedError:
-        return set()
-    return {os.fsdecode(path) for path in found.split(b"\0") if path}
+    """Return the paths that differ between two commits; none if a commit is unknown."""
+    return _paths(_output_or_empty(root, "diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new, "--"))
 
 
 def last_commits(
     root: str, wanted: set[str], rev: str = "HEAD", limit_s: float = HISTORY_S
 ) -> tuple[dict[str, Commit], bool]:
-    """The last commit of each path, and whether all of history was asked that had to be.
+    """Find the last commit of each path; the flag is False if time ran out.
 
-    One pass over the log, newest first, that ends as soon as every path was met: of a few changed files it reads a
-    few commits.
+    One pass over the log, newest first, that stops once every path was found: a few changed files need a few commits.
     """
-    left = wanted & _tracked(root, rev)
+    left = wanted & _paths(_output_or_empty(root, "ls-tree", "-r", "-z", "--name-only", "--full-tree", rev))
     found: dict[str, Commit] = {}
     if not left:
         return found, True
     until = monotonic() + limit_s
-    # A merge shows no files here, so that a file belongs to who changed it and not to who merged it.
-    with _running(root, "log", f"--format={_FORMAT}", "--name-only", "-z", "--no-renames", rev, "--") as pipe:
+    # `git log` lists no files for a merge, so that a file gets the author of the change, not of the merge.
+    with running(
+        root, "log", f"--format={_FORMAT}", "--name-only", "-z", "--no-renames", rev, "--", limit_s=PROCESS_S
+    ) as pipe:
         commit: Commit | None = None
         for token in _tokens(pipe):
-            if token.startswith(_COMMIT):
-                commit = _commit(token[1:])
+            if token.startswith(_COMMIT) and (about := _commit(token[1:])):
+                commit = about
                 if monotonic() > until:
                     return found, False
                 continue
@@ -105,123 +117,69 @@ def last_commits(
 
 
 def authors(root: str) -> set[str]:
-    """Everyone who wrote a commit that is still reachable, by the name that .mailmap gives."""
-    told = _told(root, "log", "--all", "--format=%aN")
-    return {name for line in told.decode("utf-8", "replace").splitlines() if (name := line.strip())}
+    """Return the author names of all reachable commits, as .mailmap spells them."""
+    names = output(root, "log", "--all", "--format=%aN").decode("utf-8", "replace").splitlines()
+    return {name for line in names if (name := line.strip())}
 
 
-def tree(root: str, commit: str) -> Iterator[Entry]:
-    """All files of a commit, by path; a submodule is none."""
-    found = _told(root, "ls-tree", "-r", "-z", "-l", "--full-tree", commit)
+def tree(root: str, commit: str) -> Iterator[TreeEntry]:
+    """List all files of a commit by path, without submodules."""
+    found = output(root, "ls-tree", "-r", "-z", "-l", "--full-tree", commit)
     for line in found.split(b"\0"):
         about, _, path = line.partition(b"\t")
         if path:
             mode, kind, blob, size = about.decode().split()
             if kind == "blob":
-                yield Entry(os.fsdecode(path), blob, int(size), mode)
+                # A missing object has no size; it is not an empty file, so that reading it reports the reason.
+                yield TreeEntry(os.fsdecode(path), blob, int(size) if size.isdigit() else 1, mode)
 
 
-def blobs(root: str, ids: Sequence[str]) -> Iterator[bytes]:
-    """The bytes of each, in order, through one process."""
-    with _running(root, "cat-file", "--batch", stdin=subprocess.PIPE) as pipe, _Feeder(pipe) as feeder:
-        for each in ids:
-            yield feeder.ask(each)
+def blobs(root: str, ids: Sequence[str]) -> Iterator[bytes | None]:
+    """Read blobs in order through one process; None for a missing one. One request at a time: no side blocks."""
+    with running(root, "cat-file", "--batch", stdin=subprocess.PIPE) as pipe:
+        replies = stream(pipe.stdout)
+        with stream(pipe.stdin) as requests:
+            for blob in ids:
+                requests.write(blob.encode() + b"\n")
+                requests.flush()
+                header = replies.readline().split()
+                if header[1:] == [b"missing"]:
+                    yield None
+                    continue
+                if len(header) != 3:
+                    raise GitFailedError(f"git ended before object {blob}; run `git fsck`")
+                data = replies.read(int(header[2]) + 1)[:-1]
+                if len(data) != int(header[2]):
+                    raise GitFailedError(f"git ended in the middle of object {blob}; run `git fsck`")
+                yield data
 
 
-_FORMAT = "%x01%H%x02%an%x02%at"
+def _paths(output: bytes) -> set[str]:
+    return {os.fsdecode(path) for path in output.split(b"\0") if path}
 
 
-class _FailedError(UnavailableError):
-    """git answered with an error."""
-
-
-class _Feeder:
-    """Asks `git cat-file --batch` one question at a time, so that neither side waits for the other for ever."""
-
-    def __init__(self, pipe: subprocess.Popen[bytes]) -> None:
-        self._in, self._out = stream(pipe.stdin), stream(pipe.stdout)
-
-    def __enter__(self) -> _Feeder:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._in.close()
-
-    def ask(self, blob: str) -> bytes:
-        self._in.write(blob.encode() + b"\n")
-        self._in.flush()
-        answer = self._out.readline().split()
-        if len(answer) != 3:
-            raise _FailedError(f"git cannot give object {blob}: {b' '.join(answer).decode(errors='replace')}")
-        data = self._out.read(int(answer[2]) + 1)[:-1]
-        if len(data) != int(answer[2]):
-            raise _FailedError(f"git ended in the middle of object {blob}; try `git fsck`")
-        return data
-
-
-def _tracked(root: str, rev: str) -> set[str]:
-    try:
-        found = _told(root, "ls-tree", "-r", "-z", "--name-only", "--full-tree", rev)
-    except _FailedError:
-        return set()
-    return {os.fsdecode(path) for path in found.split(b"\0")}
-
-
-def _commit(text: bytes) -> Commit:
-    number, author, seconds = text.split(_FIELD)
+def _commit(text: bytes) -> Commit | None:
+    if (match := _ABOUT.fullmatch(text)) is None:
+        return None
+    number, author, seconds = match.groups()
     try:
         date = datetime.fromtimestamp(int(seconds), UTC)
-    except (ValueError, OverflowError, OSError):  # a commit may claim any moment
+    except (ValueError, OverflowError, OSError):  # a commit may claim any date
         date = datetime.fromtimestamp(0, UTC)
     return Commit(number.decode(), author.decode("utf-8", "replace"), date)
 
 
 def _tokens(pipe: subprocess.Popen[bytes]) -> Iterator[bytes]:
-    rest = b""
+    partial = b""
     while block := os.read(stream(pipe.stdout).fileno(), _BLOCK_BYTES):
-        *whole, rest = (rest + block).split(b"\0")
+        *whole, partial = (partial + block).split(b"\0")
         yield from whole
-    if rest:
-        yield rest
+    if partial:
+        yield partial
 
 
-def _told(root: str, *arguments: str) -> bytes:
-    with _running(root, *arguments, stderr=subprocess.PIPE) as pipe:
-        out, err = pipe.communicate()
-    if pipe.returncode:
-        reason = err.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
-        raise _FailedError(f"git {arguments[0]} failed in {root}: {reason[0]}")
-    return out
-
-
-@contextmanager
-def _running(
-    root: str, *arguments: str, stdin: int = subprocess.DEVNULL, stderr: int = subprocess.DEVNULL
-) -> Iterator[subprocess.Popen[bytes]]:
-    """git at work; it is ended when the caller has heard enough."""
-    environment = os.environ | {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
-    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):  # set inside a hook: they mean another repository
-        environment.pop(name, None)
+def _output_or_empty(root: str, *arguments: str) -> bytes:
     try:
-        pipe = subprocess.Popen(
-            ["git", *_SAFE, "-C", root, *arguments],
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            env=environment,
-        )
-    except OSError as err:
-        raise UnavailableError(f"git cannot be run: {err.strerror}; install it to read repositories") from err
-    with pipe:
-        try:
-            yield pipe
-        finally:
-            if pipe.poll() is None:
-                pipe.kill()
-
-
-def stream(end: IO[bytes] | None) -> IO[bytes]:
-    """One end of a pipe that the process was started with."""
-    if end is None:
-        raise ValueError("the process was started without this stream")
-    return end
+        return output(root, *arguments)
+    except GitFailedError:
+        return b""

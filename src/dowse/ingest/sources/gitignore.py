@@ -14,6 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+from dowse.filters import linear_expression
+
+LONGEST_PATTERN_CHARS = 4_000  # chosen: longer than any path; git has no limit
 IGNORE_FILES = (".gitignore", ".ignore", ".dowseignore")  # a later one has the last word
 
 _FOLDERS = re.compile(r"\*\*/")
@@ -101,10 +104,10 @@ def _pattern(line: str) -> Pattern | None:
     folders_only = body.endswith("/")
     body = body.removesuffix("/")
     anchored = "/" in body
-    regex = _translate(body.removeprefix("/"))
-    if not body or regex is None:
+    tokens = _tokens(body.removeprefix("/")) if len(body) <= LONGEST_PATTERN_CHARS else None
+    if not body or tokens is None:
         return None
-    return Pattern(regex if anchored else f"(?:.*/)?{regex}", negated, folders_only)
+    return Pattern(linear_expression(tokens if anchored else ["**/", *tokens], ""), negated, folders_only)
 
 
 def _without_trailing_blanks(line: str) -> str:
@@ -114,18 +117,18 @@ def _without_trailing_blanks(line: str) -> str:
     return stripped + " " if backslashes % 2 and len(stripped) < len(line) else stripped
 
 
-def _translate(glob: str) -> str | None:
-    """A pattern of git as a regular expression; None when it can match nothing, as a bracket never closed."""
+def _tokens(glob: str) -> list[str] | None:
+    """Split a pattern of git into wildcards and expressions; None if it can match nothing, as an open bracket."""
     out: list[str] = []
     at = 0
     while at < len(glob):
         if found := _FOLDERS.match(glob, at):
-            out.append("(?:.*/)?" if at == 0 or glob[at - 1] == "/" else "[^/]*/")
+            out += ["**/"] if at == 0 or glob[at - 1] == "/" else ["*", "/"]
         elif glob[at:] == "**" and (at == 0 or glob[at - 1] == "/"):
             out.append(".+")
             break
         elif found := _STARS.match(glob, at):
-            out.append("[^/]*")
+            out.append("*")
         elif found := _BRACKET.match(glob, at):
             out.append(_bracket(found[1], found[2]))
         elif found := _ESCAPED.match(glob, at):
@@ -137,7 +140,7 @@ def _translate(glob: str) -> str | None:
             at += 1
             continue
         at = found.end()
-    return "".join(out)
+    return out
 
 
 def _bracket(negation: str, inside: str) -> str:

@@ -1,58 +1,44 @@
-"""A file's path goes in, its kind comes out: which reader, which language, which corpus type.
+"""Kind of a file by its path: reader, language and corpus type.
 
-Two tables hold every rule. FORMATS goes by the file's name and says how it is read; PLACES goes by whole words of
-the path and says what the writing is for. In both, the first rule that matches decides. The [[kinds]] tables of a
-settings file come before both, and change what they name: reader, language, corpus type.
+Two tables hold every rule. NAME_RULES match the file's name and choose the reader; PATH_RULES match whole words of the
+path and choose the purpose of the text. In both, the first match decides. The [[kinds]] tables of a settings file come
+before both and change the fields they name: reader, language, corpus type.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from typing import Any, NamedTuple
 
+import msgspec
+from msgspec.structs import replace
+
+from dowse.errors import BadRequestError
 from dowse.filters import Glob, holds
-from dowse.ports import SourceFile
+from dowse.ports import FileKind, SourceFile
 from dowse.types import CorpusType
 
+Kind = FileKind
+
 LOGIC, DEPLOY, CONFIG = CorpusType.CODE_LOGIC, CorpusType.CODE_DEPLOY, CorpusType.CODE_CONFIG
-PAGE = CorpusType.DOC_PAGE
+PAGE, CHAT, TALK = CorpusType.DOC_PAGE, CorpusType.CONVO_OTHER, CorpusType.CONVO_TRANSCRIPT
 
 
-@dataclass(frozen=True)
-class Kind:
-    """How a file is read and what it counts as."""
+class PathRule(NamedTuple):
+    """Rule by whole words of the path, for kinds that would otherwise be of type `within`."""
 
-    reader: str
-    language: str | None
+    words: str  # separated by blanks
+    within: CorpusType
     corpus_type: CorpusType
-    known: bool = True  # False: no rule names it, so its bytes decide whether it is text at all
-    own: bool = False  # a rule of the user's settings decided, in part or in whole
+    reader: str | None = None  # for files that would be read as plain text
 
 
-@dataclass(frozen=True)
-class Format:
-    """A rule by file name: lower-case globs, separated by blanks."""
-
-    names: str
-    kind: Kind
-
-
-@dataclass(frozen=True)
-class Place:
-    """A rule by whole words of the path; `within` limits it to kinds that would otherwise be of these types."""
-
-    words: frozenset[str]
-    within: tuple[CorpusType, ...]
-    corpus_type: CorpusType
-    reader: str | None = None  # for what would be read as plain text
-
-
-@dataclass(frozen=True)
-class OwnKind:
-    """A rule of the user's: globs over the path as `--path` has them, and what it changes; None leaves it."""
+class UserRule(msgspec.Struct, frozen=True):
+    """Rule of the user: globs over the path as in `--path`, and the changes; None changes nothing."""
 
     globs: tuple[str, ...]
     reader: str | None = None
@@ -60,114 +46,76 @@ class OwnKind:
     corpus_type: CorpusType | None = None
 
 
-def _code(language: str, names: str, corpus_type: CorpusType = LOGIC) -> Format:
-    return Format(names, Kind("code", language, corpus_type))
+# Language and names of source code that the reader "code" reads.
+_LANGUAGES = {
+    "python": "*.py *.pyi *.pyw", "javascript": "*.js *.mjs *.cjs *.jsx", "typescript": "*.ts *.mts *.cts *.tsx",
+    "ruby": "gemfile rakefile *.rb *.rake *.gemspec", "go": "*.go", "rust": "*.rs", "java": "*.java",
+    "kotlin": "*.kt *.kts", "scala": "*.scala *.sc", "groovy": "*.groovy *.gradle", "c": "*.c *.h",
+    "cpp": "*.cc *.cpp *.cxx *.hh *.hpp *.hxx *.ipp", "csharp": "*.cs *.csx", "fsharp": "*.fs *.fsx",
+    "swift": "*.swift", "objective-c": "*.m *.mm", "php": "*.php", "perl": "*.pl *.pm", "lua": "*.lua", "r": "*.r",
+    "julia": "*.jl", "elixir": "*.ex *.exs", "erlang": "*.erl *.hrl", "haskell": "*.hs", "ocaml": "*.ml *.mli",
+    "clojure": "*.clj *.cljs *.cljc", "dart": "*.dart", "zig": "*.zig", "nim": "*.nim",
+    "shell": "*.sh *.bash *.zsh *.fish", "powershell": "*.ps1 *.psm1", "sql": "*.sql", "graphql": "*.graphql *.gql",
+    "thrift": "*.thrift", "css": "*.css *.scss *.sass *.less", "vue": "*.vue", "svelte": "*.svelte",
+    "assembly": "*.s *.asm",
+}  # fmt: skip
 
-
-def _read(reader: str, language: str, names: str, corpus_type: CorpusType) -> Format:
-    return Format(names, Kind(reader, language, corpus_type))
-
-
-def _place(words: str, within: tuple[CorpusType, ...], corpus_type: CorpusType, reader: str | None = None) -> Place:
-    return Place(frozenset(words.split()), within, corpus_type, reader)
-
-
-FORMATS = (
+# Lower-case globs, then reader, language and corpus type.
+NAME_RULES: tuple[tuple[str, str, str | None, CorpusType], ...] = (
     # Names before extensions: a Dockerfile.dev is not a "dev" file, requirements.txt is not prose.
-    _read("dockerfile", "dockerfile", "dockerfile dockerfile.* *.dockerfile containerfile", DEPLOY),
-    _read("yaml", "yaml", "docker-compose*.yml docker-compose*.yaml compose.yml compose.yaml compose.*.yaml", DEPLOY),
-    _read("yaml", "yaml", "chart.yaml kustomization.yaml kustomization.yml skaffold.yaml helmfile.yaml", DEPLOY),
-    _read("yaml", "yaml", ".gitlab-ci.yml azure-pipelines.yml bitbucket-pipelines.yml cloudbuild.yaml", DEPLOY),
-    _read("yaml", "yaml", ".travis.yml appveyor.yml action.yml buildspec.yml", DEPLOY),
-    _code("toml", "fly.toml netlify.toml", DEPLOY),
-    _code("groovy", "jenkinsfile jenkinsfile.*", DEPLOY),
-    _code("procfile", "procfile", DEPLOY),
-    _code("ruby", "vagrantfile", DEPLOY),
-    _read("hcl", "terraform", "*.tf *.tfvars *.hcl *.nomad", DEPLOY),
-    _code("requirements", "requirements*.txt constraints*.txt", CONFIG),
-    _code("cmake", "cmakelists.txt *.cmake", CONFIG),
-    _code("make", "makefile makefile.* gnumakefile *.mk justfile", CONFIG),
-    _code("starlark", "build.bazel workspace *.bzl *.star tiltfile", CONFIG),
-    _code("go-mod", "go.mod go.work", CONFIG),
-    _code("ruby", "gemfile rakefile *.rb *.rake *.gemspec"),
-    # Source code.
-    _code("python", "*.py *.pyi *.pyw"),
-    _code("javascript", "*.js *.mjs *.cjs *.jsx"),
-    _code("typescript", "*.ts *.mts *.cts *.tsx"),
-    _code("go", "*.go"),
-    _code("rust", "*.rs"),
-    _code("java", "*.java"),
-    _code("kotlin", "*.kt *.kts"),
-    _code("scala", "*.scala *.sc"),
-    _code("groovy", "*.groovy *.gradle"),
-    _code("c", "*.c *.h"),
-    _code("cpp", "*.cc *.cpp *.cxx *.hh *.hpp *.hxx *.ipp"),
-    _code("csharp", "*.cs *.csx"),
-    _code("fsharp", "*.fs *.fsx"),
-    _code("swift", "*.swift"),
-    _code("objective-c", "*.m *.mm"),
-    _code("php", "*.php"),
-    _code("perl", "*.pl *.pm"),
-    _code("lua", "*.lua"),
-    _code("r", "*.r"),
-    _code("julia", "*.jl"),
-    _code("elixir", "*.ex *.exs"),
-    _code("erlang", "*.erl *.hrl"),
-    _code("haskell", "*.hs"),
-    _code("ocaml", "*.ml *.mli"),
-    _code("clojure", "*.clj *.cljs *.cljc"),
-    _code("dart", "*.dart"),
-    _code("zig", "*.zig"),
-    _code("nim", "*.nim"),
-    _code("shell", "*.sh *.bash *.zsh *.fish"),
-    _code("powershell", "*.ps1 *.psm1"),
-    _code("sql", "*.sql"),
-    _code("graphql", "*.graphql *.gql"),
-    _read("proto", "protobuf", "*.proto", LOGIC),
-    _code("thrift", "*.thrift"),
-    _code("css", "*.css *.scss *.sass *.less"),
-    _code("vue", "*.vue"),
-    _code("svelte", "*.svelte"),
-    _code("assembly", "*.s *.asm"),
-    Format("*.ipynb", Kind("notebook", "jupyter", LOGIC)),
+    ("dockerfile dockerfile.* *.dockerfile containerfile", "dockerfile", "dockerfile", DEPLOY),
+    ("docker-compose*.yml docker-compose*.yaml compose.yml compose.yaml compose.*.yaml", "yaml", "yaml", DEPLOY),
+    ("chart.yaml kustomization.yaml kustomization.yml skaffold.yaml helmfile.yaml", "yaml", "yaml", DEPLOY),
+    (".gitlab-ci.yml azure-pipelines.yml bitbucket-pipelines.yml cloudbuild.yaml", "yaml", "yaml", DEPLOY),
+    (".travis.yml appveyor.yml action.yml buildspec.yml", "yaml", "yaml", DEPLOY),
+    ("fly.toml netlify.toml", "code", "toml", DEPLOY),
+    ("jenkinsfile jenkinsfile.*", "code", "groovy", DEPLOY),
+    ("procfile", "code", "procfile", DEPLOY),
+    ("vagrantfile", "code", "ruby", DEPLOY),
+    ("*.tf *.tfvars *.hcl *.nomad", "hcl", "terraform", DEPLOY),
+    ("requirements*.txt constraints*.txt", "code", "requirements", CONFIG),
+    ("cmakelists.txt *.cmake", "code", "cmake", CONFIG),
+    ("makefile makefile.* gnumakefile *.mk justfile", "code", "make", CONFIG),
+    ("build.bazel workspace *.bzl *.star tiltfile", "code", "starlark", CONFIG),
+    ("go.mod go.work", "code", "go-mod", CONFIG),
+    *((names, "code", language, LOGIC) for language, names in _LANGUAGES.items()),
+    ("*.proto", "proto", "protobuf", LOGIC),
+    ("*.ipynb", "notebook", "jupyter", LOGIC),
     # Settings.
-    _code("toml", "*.toml", CONFIG),
-    _read("yaml", "yaml", "*.yml *.yaml", CONFIG),
-    # Of a Slack export; its reader hands on what is none.
-    Format("[12][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9].json", Kind("slack", "json", CONFIG)),
-    Format(
-        "users.json channels.json groups.json dms.json mpims.json integration_logs.json", Kind("slack", "json", CONFIG)
-    ),
-    Format("*.json *.json5 *.jsonc *.jsonl *.ndjson", Kind("json", "json", CONFIG)),
-    _code("ini", "*.ini *.cfg *.conf *.properties *.editorconfig", CONFIG),
-    _read("env", "env", "*.env env.*", CONFIG),
-    _code("xml", "*.xml *.xsd *.plist", CONFIG),
-    _code("nix", "*.nix", CONFIG),
+    ("*.toml", "code", "toml", CONFIG),
+    ("*.yml *.yaml", "yaml", "yaml", CONFIG),
+    # Names of a Slack export; its reader passes other JSON on.
+    ("[12][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9].json", "slack", "json", CONFIG),
+    ("users.json channels.json groups.json dms.json mpims.json integration_logs.json", "slack", "json", CONFIG),
+    ("*.json *.json5 *.jsonc *.jsonl *.ndjson", "json", "json", CONFIG),
+    ("*.ini *.cfg *.conf *.properties *.editorconfig", "code", "ini", CONFIG),
+    ("*.env env.*", "env", "env", CONFIG),
+    ("*.xml *.xsd *.plist", "code", "xml", CONFIG),
+    ("*.nix", "code", "nix", CONFIG),
     # Prose.
-    Format("*.md *.markdown *.mdx *.mkd", Kind("markdown", "markdown", PAGE)),
-    Format("*.rst *.rest", Kind("rst", "rst", PAGE)),
-    Format("*.adoc *.asciidoc", Kind("text", "asciidoc", PAGE)),
-    Format("*.org", Kind("text", "org", PAGE)),
-    Format("*.tex *.bib", Kind("text", "tex", PAGE)),
-    Format("*.html *.htm *.xhtml", Kind("html", "html", PAGE)),
-    Format("*.pdf", Kind("pdf", "pdf", PAGE)),
-    Format("*.docx", Kind("docx", "docx", PAGE)),
-    Format("*.csv *.tsv", Kind("csv", "csv", PAGE)),
+    ("*.md *.markdown *.mdx *.mkd", "markdown", "markdown", PAGE),
+    ("*.rst *.rest", "rst", "rst", PAGE),
+    ("*.adoc *.asciidoc", "text", "asciidoc", PAGE),
+    ("*.org", "text", "org", PAGE),
+    ("*.tex *.bib", "text", "tex", PAGE),
+    ("*.html *.htm *.xhtml", "html", "html", PAGE),
+    ("*.pdf", "pdf", "pdf", PAGE),
+    ("*.docx", "docx", "docx", PAGE),
+    ("*.csv *.tsv", "csv", "csv", PAGE),
     # Conversations.
-    Format("*.vtt *.srt", Kind("transcript", None, CorpusType.CONVO_TRANSCRIPT)),
-    Format("*.mbox *.mbx *.eml", Kind("mail", None, CorpusType.CONVO_OTHER)),
-    Format("*.txt *.text *.log", Kind("text", None, PAGE)),
-    Format("license copying notice authors changelog readme contributing", Kind("text", None, PAGE)),
+    ("*.vtt *.srt", "transcript", None, TALK),
+    ("*.mbox *.mbx *.eml", "mail", None, CHAT),
+    ("*.txt *.text *.log license copying notice authors changelog readme contributing", "text", None, PAGE),
 )
 
-PLACES = (
-    _place("k8s kubernetes helm charts kustomize manifests deploy deployment deployments", (CONFIG,), DEPLOY),
-    _place("terraform ansible argocd workflows circleci ingress statefulset daemonset cronjob", (CONFIG,), DEPLOY),
-    _place("runbook runbooks playbook playbooks", (PAGE,), CorpusType.DOC_RUNBOOK),
-    _place("adr adrs decisions", (PAGE,), CorpusType.DOC_ADR),
-    _place("transcript transcripts", (PAGE,), CorpusType.CONVO_TRANSCRIPT, "transcript"),
-    _place("readme", (PAGE,), CorpusType.DOC_README),
-    _place("paper papers", (PAGE,), CorpusType.DOC_PAPER),
+PATH_RULES = (
+    PathRule("k8s kubernetes helm charts kustomize manifests deploy deployment deployments", CONFIG, DEPLOY),
+    PathRule("terraform ansible argocd workflows circleci ingress statefulset daemonset cronjob", CONFIG, DEPLOY),
+    PathRule("runbook runbooks playbook playbooks", PAGE, CorpusType.DOC_RUNBOOK),
+    PathRule("adr adrs decisions", PAGE, CorpusType.DOC_ADR),
+    PathRule("transcript transcripts", PAGE, TALK, "transcript"),
+    PathRule("readme", PAGE, CorpusType.DOC_README),
+    PathRule("paper papers", PAGE, CorpusType.DOC_PAPER),
 )
 
 UNKNOWN = Kind("text", None, PAGE, known=False)
@@ -175,16 +123,25 @@ UNKNOWN = Kind("text", None, PAGE, known=False)
 _WORDS = re.compile(r"[^\W_]+")
 BULKY = frozenset(("pdf", "docx"))
 BULKY_TIMES = 8  # chosen: most of such a file is pictures and fonts
-_BY_WHOLE_NAME = frozenset(("slack",))  # readers that know more of a file than its extension says
+_BY_WHOLE_NAME = frozenset(("slack",))  # readers chosen by more than the extension
 
 
-def classify(path: str, readers: Collection[str] = (), own: Sequence[OwnKind] = ()) -> Kind:
-    """The kind of a file by its path inside the source, with forward slashes.
+def classify(path: str, readers: Collection[str] = (), own: Sequence[UserRule] = ()) -> Kind:
+    """Classify a file by its path inside the source, with forward slashes.
 
-    `readers` are the names of the readers at hand: one that is called like the file's extension takes the file, which
-    is how an installed reader `pdf` gets its files without a rule here.
+    `readers` are the names of the available readers: a reader named like the file's extension reads the file, so that
+    an installed reader `djvu` needs no rule here.
     """
-    kind = _classify(path, readers)
+    kind = _by_name(path.rpartition("/")[2].lower())
+    extension = extension_of(path)
+    if extension in readers and kind.reader not in _BY_WHOLE_NAME:
+        kind = replace(kind, reader=extension, known=True)
+    words = set(_WORDS.findall(path.lower()))
+    for place in PATH_RULES:
+        if kind.corpus_type == place.within and not words.isdisjoint(place.words.split()):
+            reader = place.reader if place.reader and kind.reader == "text" else kind.reader
+            kind = replace(kind, reader=reader, corpus_type=place.corpus_type)
+            break
     rule = next((each for each in own if holds(Glob("file_path", each.globs), path)), None)
     if rule is None:
         return kind
@@ -197,42 +154,64 @@ def classify(path: str, readers: Collection[str] = (), own: Sequence[OwnKind] = 
 
 
 def kind_of(file: SourceFile) -> Kind:
-    """The kind of a file that is being read: as `classify` has it, with what the user's own rules changed."""
+    """Return the kind of a file that is being read; a file from outside the pipeline is classified here."""
+    if file.kind is not None:
+        return file.kind
     kind = classify(file.path)
-    language, corpus_type = file.language or kind.language, CorpusType(file.corpus_type or kind.corpus_type)
-    return (
-        kind
-        if (language, corpus_type) == (kind.language, kind.corpus_type)
-        else replace(kind, language=language, corpus_type=corpus_type)
-    )
-
-
-def _classify(path: str, readers: Collection[str]) -> Kind:
-    kind = _by_name(path.rsplit("/", 1)[-1].lower())
-    extension = extension_of(path)
-    if extension in readers and kind.reader not in _BY_WHOLE_NAME:
-        kind = replace(kind, reader=extension, known=True)
-    words = _WORDS.findall(path.lower())
-    for place in PLACES:
-        if kind.corpus_type in place.within and not place.words.isdisjoint(words):
-            reader = place.reader if place.reader and kind.reader == "text" else kind.reader
-            return replace(kind, reader=reader, corpus_type=place.corpus_type)
-    return kind
+    corpus_type = CorpusType(file.corpus_type or kind.corpus_type)
+    return replace(kind, language=file.language or kind.language, corpus_type=corpus_type)
 
 
 def most_bytes(path: str, max_file_bytes: int) -> int:
-    """How large a file may be."""
+    """Return the size limit of a file."""
     return max_file_bytes * (BULKY_TIMES if extension_of(path) in BULKY else 1)
 
 
 def extension_of(path: str) -> str:
-    """Lower-case, without the dot; empty when the name has none."""
-    return path.rsplit("/", 1)[-1].lower().rpartition(".")[2] if "." in path.rsplit("/", 1)[-1] else ""
+    """Return the extension in lower case without the dot; empty without one."""
+    _, dot, extension = path.rpartition("/")[2].rpartition(".")
+    return extension.lower() if dot else ""
 
 
 @lru_cache(maxsize=4096)
 def _by_name(name: str) -> Kind:
-    for rule in FORMATS:
-        if any(fnmatchcase(name, pattern) for pattern in rule.names.split()):
-            return rule.kind
+    for globs, reader, language, corpus_type in NAME_RULES:
+        if any(fnmatchcase(name, glob) for glob in globs.split()):
+            return Kind(reader, language, corpus_type)
     return UNKNOWN
+
+
+KEYS = ("match", "reader", "language", "corpus_type")
+
+
+def user_rules(tables: Sequence[Mapping[str, Any]], readers: Collection[str]) -> tuple[UserRule, ...]:
+    """Check the [[kinds]] tables of a settings file; the first rule that matches a file decides."""
+    return tuple(_rule(table, f"[[kinds]] number {number}", readers) for number, table in enumerate(tables, start=1))
+
+
+def _rule(table: Mapping[str, Any], where: str, readers: Collection[str]) -> UserRule:
+    for key in table:
+        if key not in KEYS:
+            raise BadRequestError(f"{where}: unknown key {key!r}; {_advice(key, KEYS)}")
+    match = table.get("match")
+    globs = [match] if isinstance(match, str) else match
+    if not isinstance(globs, list) or not globs or not all(isinstance(each, str) and each for each in globs):
+        raise BadRequestError(f'{where}: match must be a glob or a list of globs, as match = ["*.pyx", "infra/**"]')
+    if len(table) == 1:
+        raise BadRequestError(f"{where}: the rule changes nothing; add reader, language or corpus_type")
+    known: dict[str, Sequence[str]] = {
+        "reader": sorted(readers), "language": (), "corpus_type": [each.value for each in CorpusType],
+    }  # fmt: skip
+    for key, choices in known.items():
+        value = table.get(key)
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            raise BadRequestError(f"{where}: {key} is {value!r}, but must be text in quotes")
+        if value is not None and choices and value not in choices:
+            raise BadRequestError(f"{where}: unknown {key} {value!r}; {_advice(value, choices)}")
+    corpus = table.get("corpus_type")
+    return UserRule(tuple(globs), table.get("reader"), table.get("language"), CorpusType(corpus) if corpus else None)
+
+
+def _advice(name: str, known: Sequence[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(known)}"

@@ -1,70 +1,77 @@
-"""What someone asked for goes in: a path, a glob, a revision; the source it belongs to comes out, known or new."""
+"""Index requests: given paths, resolved to sources and stored for runs without paths."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 
+import msgspec
+from msgspec.structs import replace
+
 from dowse.errors import BadRequestError, NotFoundError
+from dowse.ingest.sources.archives import is_archive
+from dowse.ports import Store
 from dowse.types import Source
 
 MARK = "!/"  # between an archive's path and a member's, as in a jar: URL
-REVISION_ROOT = "git:"  # before a repository's folder: the root of a source whose files lie in a commit
+REVISION_ROOT = "git:"  # + revision, `:` and folder of a repository: root of a source whose files are in a commit
+ADDED_ROOT = "added:"  # + name: root of a source whose documents have no files
+_STORED = "asked"  # key of the stored requests
 _WILD = re.compile(r"[*?\[{]")
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What to index: a file, a folder, an archive, a glob; or a repository as it was at a revision."""
+class IndexRequest(msgspec.Struct, frozen=True):
+    """File, folder, archive or glob to index; or a repository at a revision."""
 
     path: Path
     rev: str | None = None
-    archives: bool = False  # open those that are met on the way, too; one that is named is always opened
+    archives: bool = False  # also open archives inside folders; an archive given by name is always opened
 
 
-@dataclass(frozen=True)
-class Given:
-    """What was asked for, as an absolute path without symlinks."""
+class ResolvedRequest(msgspec.Struct, frozen=True):
+    """Request with an absolute path without symlinks, and its source."""
 
     path: str
     source: Source
     is_folder: bool
-    glob: str | None = None  # over paths inside the source: only files that match; `path` is where to look
+    glob: str | None = None  # over paths inside the source; `path` is the folder before the first wildcard
     rev: str | None = None
     archives: bool = False
 
 
-def resolve(asked: Sequence[Asked], registered: Sequence[Source]) -> list[Given]:
-    """All with their sources, in the order given. Raises NotFoundError before anything is done."""
+def resolve(requests: Sequence[IndexRequest], registered: Sequence[Source]) -> list[ResolvedRequest]:
+    """Find the source of each request, in order. Raises NotFoundError before anything is indexed."""
     sources = list(registered)
-    given: list[Given] = []
-    for each in asked:
+    resolved: list[ResolvedRequest] = []
+    for each in requests:
         found = _at_revision(each.path, each.rev, sources) if each.rev is not None else _in_files(each.path, sources)
         if found.source not in sources:
             sources.append(found.source)
-        given.append(replace(found, archives=each.archives))
-    return given
+        resolved.append(replace(found, archives=each.archives))
+    return resolved
 
 
-def _in_files(path: Path, sources: Sequence[Source]) -> Given:
+def _in_files(path: Path, sources: Sequence[Source]) -> ResolvedRequest:
     base, glob = _split_glob(path)
     real = _real(base)
     is_folder = os.path.isdir(real)
-    source = innermost(sources, real)
+    holding = [source for source in sources if is_inside(real, source.root)]
+    source = max(holding, key=lambda source: len(source.root), default=None)
     if source is None:
         root = git_root(real) or (real if is_folder else os.path.dirname(real))
         source = Source(_free_name(os.path.basename(root) or "root", sources), root)
     if glob is None:
-        return Given(real, source, is_folder)
+        return ResolvedRequest(real, source, is_folder)
     inner = path_in(source.root, real)
-    return Given(real, source, is_folder, glob=f"/{inner}/{glob}" if inner else f"/{glob}")
+    return ResolvedRequest(real, source, is_folder, glob=f"/{inner}/{glob}" if inner else f"/{glob}")
 
 
 def _split_glob(path: Path) -> tuple[Path, str | None]:
-    """The folder before the first wildcard, and the rest; a file that is really called so is no glob."""
+    """Split a path before its first wildcard, unless a file has exactly this name."""
     parts = path.parts
     first = next((at for at, part in enumerate(parts) if _WILD.search(part)), None)
     if first is None or os.path.lexists(os.path.expanduser(path)):
@@ -72,31 +79,25 @@ def _split_glob(path: Path) -> tuple[Path, str | None]:
     return Path(*parts[:first]), "/".join(parts[first:])
 
 
-def _at_revision(path: Path, rev: str, sources: Sequence[Source]) -> Given:
-    """A revision is a source of its own: its files stand beside those that are checked out."""
+def _at_revision(path: Path, rev: str, sources: Sequence[Source]) -> ResolvedRequest:
+    """Resolve a revision: a source of its own, next to the one of the checked-out files."""
     if not rev or ":" in rev:
-        raise BadRequestError(f"{rev!r} is no revision; give a branch, a tag or a commit, for example --rev v1.2")
+        raise BadRequestError(f"invalid revision {rev!r}; give a branch, a tag or a commit, for example --rev v1.2")
     real = _real(path)
     repository = git_root(real) or real
     root = f"{REVISION_ROOT}{rev}:{repository}"
     known = next((source for source in sources if source.root == root), None)
     name = os.path.basename(repository).removesuffix(".git") or "root"
     source = known or Source(_free_name(f"{name}@{rev.replace('/', '-')}", sources), root)
-    return Given(repository, source, is_folder=True, rev=rev)
+    return ResolvedRequest(repository, source, is_folder=True, rev=rev)
 
 
 def revision_of(source: Source) -> tuple[str, str] | None:
-    """Repository and revision of a source whose files lie in a commit; None for one of plain files."""
+    """Return repository and revision of a source whose files are in a commit, else None."""
     if not source.root.startswith(REVISION_ROOT):
         return None
     rev, _, repository = source.root.removeprefix(REVISION_ROOT).partition(":")
     return repository, rev
-
-
-def innermost(sources: Iterable[Source], path: str) -> Source | None:
-    """The source whose root holds the path; of nested ones the deepest."""
-    holding = [source for source in sources if is_inside(path, source.root)]
-    return max(holding, key=lambda source: len(source.root), default=None)
 
 
 def is_inside(path: str, root: str) -> bool:
@@ -104,20 +105,14 @@ def is_inside(path: str, root: str) -> bool:
 
 
 def path_in(root: str, path: str) -> str:
-    """The path inside the root, empty for the root itself."""
+    """Return the path inside the root, empty for the root itself."""
     return path[len(root.rstrip("/")) + 1 :]
 
 
 def git_root(path: str) -> str | None:
-    """The nearest folder, from the path upwards, that has a `.git` (a file in linked work trees)."""
-    folder = path
-    while True:
-        if os.path.lexists(os.path.join(folder, ".git")):
-            return folder
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return None
-        folder = parent
+    """Find the nearest folder, from the path upwards, that has a `.git` (a file in linked work trees)."""
+    folders = [path, *map(str, Path(path).parents)]
+    return next((folder for folder in folders if os.path.lexists(os.path.join(folder, ".git"))), None)
 
 
 def _real(path: Path) -> str:
@@ -126,22 +121,75 @@ def _real(path: Path) -> str:
     except OSError as err:
         why = "" if isinstance(err, FileNotFoundError) else f" ({err.strerror})"
         raise NotFoundError(
-            f"no such file or folder: {path}{why}; to forget what was indexed from it, type `dowse remove {path}`"
+            f"no such file or folder: {path}{why}; to remove it from the index, type `dowse remove {path}`"
         ) from err
     try:
         real.encode()
     except UnicodeEncodeError as err:
         shown = os.fsencode(real).decode("utf-8", "backslashreplace")
-        raise BadRequestError(f"the name of {shown} is not valid UTF-8; rename it, then index it again") from err
+        raise BadRequestError(f"the name of {shown} is not valid UTF-8; rename the file, then index it again") from err
     return real
 
 
 def _free_name(name: str, sources: Iterable[Source]) -> str:
-    """A number is added when another source has the name already."""
+    """Append a number if another source has the name."""
     taken = {source.name for source in sources}
-    number = 1
-    free = name
-    while free in taken:
-        number += 1
-        free = f"{name}-{number}"
-    return free
+    return next(free for free in chain([name], (f"{name}-{number}" for number in count(2))) if free not in taken)
+
+
+def requests_of(store: Store, paths: Sequence[str | Path], rev: str | None, *, archives: bool) -> list[IndexRequest]:
+    """Make requests of the given paths; without paths, return the stored requests of existing sources."""
+    if paths:
+        return [IndexRequest(Path(path), rev, archives) for path in paths]
+    if rev is not None:
+        raise BadRequestError(f"--rev needs the folder of a repository; type for example: dowse index --rev {rev} .")
+    found = stored_requests(store)
+    if not found:
+        raise BadRequestError("nothing to index: give a file or folder, for example `dowse index .`")
+    return found
+
+
+def stored_requests(store: Store) -> list[IndexRequest]:
+    """Load the requests of sources that still exist. An index of an older version has only its sources."""
+    requests = _stored(store)
+    roots = [source.root for source in store.sources() if not source.root.startswith((REVISION_ROOT, ADDED_ROOT))]
+    return requests + [IndexRequest(Path(root)) for root in roots if not any(_meets(each, root) for each in requests)]
+
+
+def _stored(store: Store) -> list[IndexRequest]:
+    rows = json.loads(store.fact(_STORED) or "[]")
+    roots = [source.root for source in store.sources()]
+    requests = [IndexRequest(Path(path), rev, archives) for path, rev, archives in rows]
+    return [each for each in requests if any(_meets(each, root) for root in roots)]
+
+
+def store_requests(store: Store, requests: Sequence[IndexRequest]) -> None:
+    """Add requests to the stored ones; write only if the list changes."""
+    now = {(each.path, each.rev): each for each in _stored(store)}
+    for each in requests:
+        path = Path(os.path.abspath(os.path.expanduser(each.path)))
+        now[path, each.rev] = replace(each, path=path)
+    rows = [[str(each.path), each.rev, each.archives] for each in now.values() if not _within(each, now.values())]
+    if json.dumps(rows) != store.fact(_STORED):
+        store.set_fact(_STORED, json.dumps(rows))
+
+
+def _meets(request: IndexRequest, root: str) -> bool:
+    """Test whether a request covers a source, a part of it or a folder above it."""
+    if request.rev is not None:
+        return root.startswith(f"{REVISION_ROOT}{request.rev}:")
+    path = os.path.realpath(request.path)
+    return is_inside(path, root) or is_inside(root, path)
+
+
+def _within(request: IndexRequest, others: Iterable[IndexRequest]) -> bool:
+    """Test whether a request for a folder above includes this one; an archive needs its own."""
+    if request.rev is not None or is_archive(str(request.path)):
+        return False
+    return any(
+        other.rev is None
+        and other.path in request.path.parents
+        and (other.archives or not request.archives)
+        and other.path.is_dir()
+        for other in others
+    )

@@ -1,32 +1,36 @@
-"""What was asked for goes in; the files to index come out, sorted, with all that was left out and why."""
+"""Walk over requested paths: the files to index, sorted, and the skipped ones with their reasons."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+
+import msgspec
+from msgspec.structs import replace
 
 from dowse.errors import BadRequestError
 from dowse.filters import Glob, holds
 from dowse.ingest.sources import git
 from dowse.ingest.sources.archives import UNPACK, is_archive, members
-from dowse.ingest.sources.content import too_large
+from dowse.ingest.sources.content import BINARY, too_large
 from dowse.ingest.sources.gitignore import IGNORE_FILES, Rules, read_rules
 from dowse.ingest.sources.kinds import extension_of, most_bytes
-from dowse.ingest.sources.requests import MARK, Asked, Given, git_root, is_inside, path_in, resolve
+from dowse.ingest.sources.requests import MARK, IndexRequest, ResolvedRequest, git_root, is_inside, path_in, resolve
 from dowse.ingest.sources.skip_rules import INDEX_FOLDER, Skip, is_binary_name, skip_file, skip_folder
 from dowse.reports import Problem
 from dowse.types import Source
 
+_NOT_UTF8 = re.compile("[\ud800-\udfff]")  # as Python decodes other bytes of a file name
 _NEVER_FOLLOWED = frozenset((".git", INDEX_FOLDER))
 
 
-@dataclass(frozen=True)
-class Repo:
-    """A repository that files belong to."""
+class Repo(msgspec.Struct, frozen=True):
+    """Repository of a file."""
 
     root: str
     rev: str = "HEAD"
@@ -36,24 +40,22 @@ class Repo:
         return os.path.basename(self.root).removesuffix(".git")
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A file that may be indexed. With slots, for there may be a million of them."""
+class FoundFile(msgspec.Struct, frozen=True):
+    """File that may be indexed."""
 
     source: Source
     path: str  # inside the source; of a member: the archive's, `!/` and its own
-    full_path: str  # where the bytes are: of a symlink, its target; of a member, its archive; of a blob, its repository
+    full_path: str  # target of a symlink; archive of a member; repository of a blob
     size_bytes: int
     modified_ns: int
-    explicit: bool = False  # given by name: rules do not hide it, and what is wrong with it is a problem
+    explicit: bool = False  # given by name: not skipped by rules, and reported if it cannot be read
     repo: Repo | None = None
     member: str | None = None  # its name in the archive
     blob: str | None = None  # its name in the repository
 
 
-@dataclass(frozen=True)
-class Scope:
-    """A part of a source: a folder or file inside it, or all of it when the path is empty; or what a glob matches."""
+class Scope(msgspec.Struct, frozen=True):
+    """Part of a source: a folder or file, all of it if the path is empty, or the matches of a glob."""
 
     source: str
     path: str
@@ -64,38 +66,36 @@ class Scope:
         return inside and (self.glob is None or matches_glob(path, self.glob))
 
 
-@dataclass(frozen=True)
-class Reach:
-    """How far a walk goes."""
+class WalkOptions(msgspec.Struct, frozen=True):
+    """Limits of a walk."""
 
     max_file_bytes: int
-    readers: Collection[str] = ()  # names of the readers at hand
-    listing: bool = False  # name every file that is left out, not only how many
-    only: frozenset[str] | None = None  # absolute paths: what changed, when that is known; the rest is not looked at
+    readers: Collection[str] = ()  # names of the available readers
+    listing: bool = False  # list every skipped file, not only their number
+    only: frozenset[str] | None = None  # absolute paths that changed, if known; other files are ignored
 
 
-@dataclass(frozen=True)
-class Discovery:
-    """What a walk found."""
+class Discovery(msgspec.Struct, frozen=True):
+    """Result of a walk."""
 
-    files: tuple[Candidate, ...]  # by source, then path
-    looked_at: tuple[Scope, ...]  # what is stored from there and was not found, is gone
-    unlisted: tuple[Scope, ...]  # could not be looked at: what is stored from there stays
+    files: tuple[FoundFile, ...]  # by source, then path
+    scopes: tuple[Scope, ...]  # stored documents from there that were not found are removed
+    unlisted: tuple[Scope, ...]  # not readable now: stored documents from there stay
     skipped: tuple[tuple[Skip, int], ...]
     problems: tuple[Problem, ...]
-    left_out: tuple[Problem, ...] = ()  # every skipped file with its reason, if they were asked for
+    left_out: tuple[Problem, ...] = ()  # every skipped file with its reason, with `listing`
 
 
-def discover(asked: Sequence[Asked], registered: Sequence[Source], reach: Reach) -> Discovery:
-    """Every file of what was asked for once, whatever the paths have in common."""
-    given = resolve(asked, registered)
-    roots = {source.root: source for source in (*registered, *(each.source for each in given))}
-    walk = _Walk(reach, roots)
-    for each in given:
+def discover(requests: Sequence[IndexRequest], registered: Sequence[Source], options: WalkOptions) -> Discovery:
+    """Find every requested file once, even if requests overlap."""
+    resolved = resolve(requests, registered)
+    roots = {source.root: source for source in (*registered, *(each.source for each in resolved))}
+    walk = _Walk(options, roots)
+    for each in resolved:
         walk.add(each)
     return Discovery(
         files=tuple(sorted(walk.files.values(), key=lambda file: (file.source.name, file.path))),
-        looked_at=tuple(walk.looked_at),
+        scopes=tuple(walk.scopes),
         unlisted=tuple(walk.unlisted),
         skipped=tuple(walk.skipped.items()),
         problems=tuple(walk.problems),
@@ -104,84 +104,83 @@ def discover(asked: Sequence[Asked], registered: Sequence[Source], reach: Reach)
 
 
 def matches_glob(path: str, glob: str) -> bool:
-    """Also what lies in a folder that matches."""
+    """Test a path; files inside a matching folder match, too."""
     return holds(Glob("file_path", (glob, glob.rstrip("/") + "/**")), path)
 
 
 def printable(path: str) -> str:
-    """A path that can be written anywhere, even if its name is no text."""
+    """Return a path that can be written anywhere, even if its name is not valid UTF-8."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A folder on the way, with what holds in it."""
+class _Folder(msgspec.Struct, frozen=True):
+    """Folder to walk, with the rules and options that apply inside."""
 
     folder: str
     source: Source
     rules: Rules
     repo: Repo | None
     glob: str | None = None
-    archives: bool = False  # they are opened
-    whole: bool = True  # False: only what changed, and the way to it
+    archives: bool = False  # open them
+    whole: bool = True  # False: only changed files and the folders above them
 
 
 @dataclass
 class _Walk:
-    """The state of one walk."""
+    """State of one walk."""
 
-    reach: Reach
+    options: WalkOptions
     roots: dict[str, Source]
-    files: dict[tuple[str, str], Candidate] = field(default_factory=dict)
-    looked_at: list[Scope] = field(default_factory=list)
+    files: dict[tuple[str, str], FoundFile] = field(default_factory=dict)
+    scopes: list[Scope] = field(default_factory=list)
     unlisted: list[Scope] = field(default_factory=list)
     skipped: Counter[Skip] = field(default_factory=Counter)
     left_out: list[Problem] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     walked: set[tuple[str, str | None]] = field(default_factory=set)
 
-    def add(self, given: Given) -> None:
-        if INDEX_FOLDER in given.path.split("/"):
-            self._problem(given.path, "belongs to an index of Dowse, which is never indexed")
-        elif given.rev is not None:
-            self._revision(given, given.rev)
-        elif given.is_folder:
-            whole = self._look_at(given)
-            repo = git_root(given.path)
-            rules = self._rules_above(given)
-            place = _Place(given.path, given.source, rules, Repo(repo) if repo else None, given.glob)
-            self._walk(replace(place, archives=given.archives, whole=whole))
-        elif self._look_at(given):
-            self._explicit_file(given, path_in(given.source.root, given.path))
+    def add(self, request: ResolvedRequest) -> None:
+        path, source = request.path, request.source
+        if INDEX_FOLDER in path.split("/"):
+            self._problem(path, "part of a Dowse index, which is never indexed")
+            return
+        if request.rev is not None:
+            self._add_revision(request, request.rev)
+            return
+        whole = self._add_scopes(request)
+        root = git_root(path)
+        repo = Repo(root) if root else None
+        if request.is_folder:
+            rules = self._rules_above(request)
+            self._walk(_Folder(path, source, rules, repo, request.glob, request.archives, whole))
+        elif whole:
+            self._add_file(source, path, path, repo, explicit=True)
 
-    def _look_at(self, given: Given) -> bool:
-        """Note what is looked at. False when that is only a part of what was given."""
-        root = given.source.root
-        only = self.reach.only
-        if only is None or any(is_inside(given.path, each) for each in only):
-            self.looked_at.append(Scope(given.source.name, path_in(root, given.path), given.glob))
-            return True
-        inside = [each for each in only if is_inside(each, given.path)]
-        self.looked_at += [Scope(given.source.name, path_in(root, each), given.glob) for each in inside]
-        return False
+    def _add_scopes(self, request: ResolvedRequest) -> bool:
+        """Note the scopes that this walk covers. False if they are only a part of the request."""
+        source, only = request.source, self.options.only
+        whole = only is None or any(is_inside(request.path, each) for each in only)
+        paths = [request.path] if whole else [each for each in only or () if is_inside(each, request.path)]
+        self.scopes += [Scope(source.name, path_in(source.root, each), request.glob) for each in paths]
+        return whole
 
     @cached_property
-    def _ways(self) -> frozenset[str]:
-        """The folders that lead to what changed."""
-        ways: set[str] = set()
-        for path in self.reach.only or ():
-            while (path := os.path.dirname(path)) not in ways and path != "/":
-                ways.add(path)
-        return frozenset(ways)
+    def _folders_above_changes(self) -> frozenset[str]:
+        found: set[str] = set()
+        for path in self.options.only or ():
+            while (path := os.path.dirname(path)) not in found and path != "/":
+                found.add(path)
+        return frozenset(found)
 
-    def _rules_above(self, given: Given) -> Rules:
-        """What holds in a given folder by the folders above it, up to the source's root. Nothing when they hide the
-        given one itself: who names a folder wants it.
+    def _rules_above(self, request: ResolvedRequest) -> Rules:
+        """Read the ignore files of the folders above a requested one, up to the source's root.
+
+        Empty if they ignore the requested folder itself: a folder given by name is wanted.
         """
-        root = given.source.root
+        root = request.source.root
         rules = self._read_rules(Rules(), root, [os.path.join(root, ".git", "info", "exclude")])
         folder = root
-        for name in filter(None, path_in(root, given.path).split("/")):
+        for name in filter(None, path_in(root, request.path).split("/")):
             rules = self._read_rules(rules, folder)
             folder = os.path.join(folder, name)
             if rules.ignore(folder, is_folder=True):
@@ -195,18 +194,17 @@ class _Walk:
             self._problem(err.filename or folder, f"this ignore file cannot be read: {err.strerror}")
             return rules
 
-    def _walk(self, top: _Place) -> None:
-        """Depth first, with a list in place of recursion: folders may be nested deeper than Python's stack."""
+    def _walk(self, top: _Folder) -> None:
+        """Walk depth first, with a list in place of recursion: folders may nest deeper than Python's stack."""
         waiting = [top]
         while waiting:
             place = waiting.pop()
-            if (place.folder, place.glob) in self.walked:
-                continue
-            self.walked.add((place.folder, place.glob))
-            waiting += self._folder(place, is_top=place is top)
+            if (place.folder, place.glob) not in self.walked:
+                self.walked.add((place.folder, place.glob))
+                waiting += self._folder(place, is_top=place is top)
 
-    def _folder(self, place: _Place, *, is_top: bool) -> list[_Place]:
-        """Take the files of a folder; the folders to go on with."""
+    def _folder(self, place: _Folder, *, is_top: bool) -> list[_Folder]:
+        """Add the files of a folder; return the folders inside."""
         try:
             with os.scandir(place.folder) as listing:
                 entries = list(listing)
@@ -222,99 +220,88 @@ class _Walk:
         place = replace(place, rules=rules, repo=repo)
         return [inner for entry in entries if (inner := self._entry(entry, place))]
 
-    def _entry(self, entry: os.DirEntry[str], place: _Place) -> _Place | None:
-        """Take a file, or give back the folder to go on with."""
-        whole = place.whole or entry.path in (self.reach.only or ())
-        if not whole and entry.path not in self._ways:
+    def _entry(self, entry: os.DirEntry[str], place: _Folder) -> _Folder | None:
+        """Add a file, or return a folder to walk."""
+        whole = place.whole or entry.path in (self.options.only or ())
+        if not whole and entry.path not in self._folders_above_changes:
             return None
-        if not _is_text(entry.name):
+        if _NOT_UTF8.search(entry.name):
             self._problem(entry.path, "file name is not valid UTF-8; rename it")
             return None
         is_folder = entry.is_dir(follow_symlinks=False)
-        reason = skip_folder(entry.name) if is_folder else self._skip_file(entry.name, place)
+        if is_folder:
+            reason = skip_folder(entry.name)
+        elif self._opens(entry.name) and not entry.name.startswith("."):
+            reason = None if place.archives else Skip.ARCHIVE
+        else:
+            reason = skip_file(entry.name, self.options.readers)
         if reason is None and place.rules.ignore(entry.path, is_folder=is_folder):
             reason = Skip.IGNORED
         if reason is not None:
             self._skip(reason, entry.path)
-            if reason is Skip.ARCHIVE:  # what was taken from it when it was given by name stays
+            if reason is Skip.ARCHIVE:  # members indexed when it was given by name stay
                 self.unlisted.append(Scope(place.source.name, path_in(place.source.root, entry.path)))
             return None
         if not is_folder:
             if place.glob is None or matches_glob(path_in(place.source.root, entry.path), place.glob):
-                self._file(entry, place)
+                target = _target(entry.path, place.source.root) if entry.is_symlink() else entry.path
+                self._add_file(place.source, entry.path, target, place.repo)
             return None
         other = self.roots.get(entry.path)
         if other is not None:
-            self.looked_at.append(Scope(other.name, "", place.glob))
+            self.scopes.append(Scope(other.name, "", place.glob))
         return replace(place, folder=entry.path, source=other or place.source, whole=whole)
 
-    def _skip_file(self, name: str, place: _Place) -> Skip | None:
-        if self._opens(name) and not name.startswith("."):
-            return None if place.archives else Skip.ARCHIVE
-        return skip_file(name, self.reach.readers)
-
-    def _file(self, entry: os.DirEntry[str], place: _Place) -> None:
-        source = place.source
-        path = path_in(source.root, entry.path)
-        if (source.name, path) in self.files:
+    def _add_file(
+        self, source: Source, shown: str, full_path: str | None, repo: Repo | None, *, explicit: bool = False
+    ) -> None:
+        """Add a file on disk; `full_path` is the target of a symlink, None if that is outside of the source."""
+        path = path_in(source.root, shown)
+        if (source.name, path) in self.files and not explicit:
             return
-        full_path = _target(entry.path, source.root) if entry.is_symlink() else entry.path
         if full_path is None:
-            self._skip(Skip.SYMLINK, entry.path)
+            self._skip(Skip.SYMLINK, shown)
             return
         try:
             found = os.lstat(full_path)
         except OSError as err:
-            self._unlisted(source, entry.path, f"cannot be read: {err.strerror}")
+            self._unlisted(source, shown, f"cannot be read: {err.strerror}")
             return
-        candidate = Candidate(source, path, full_path, found.st_size, found.st_mtime_ns, repo=place.repo)
+        size, most = found.st_size, most_bytes(path, self.options.max_file_bytes)
+        file = FoundFile(source, path, full_path, size, found.st_mtime_ns, explicit, repo)
         if not stat.S_ISREG(found.st_mode):
-            # Also a symlink to a folder: following it could lead round in a circle.
-            self._skip(Skip.SYMLINK if entry.is_symlink() else Skip.SPECIAL, entry.path)
-        elif not found.st_size:
-            self._skip(Skip.EMPTY, entry.path)
+            # A symlink to a folder is not followed: it could lead round in a circle.
+            reason = Skip.SYMLINK if shown != full_path else Skip.SPECIAL
+            self._refuse(file, shown, reason, "not a regular file")
+        elif not size:
+            self._skip(Skip.EMPTY, shown)
         elif self._opens(path):
-            self._archive(candidate)
-        elif found.st_size > most_bytes(path, self.reach.max_file_bytes):
-            self._skip(Skip.TOO_LARGE, entry.path)
+            self._add_archive(file)
+        elif size > most:
+            self._refuse(file, shown, Skip.TOO_LARGE, too_large(size, most))
+        elif explicit and is_binary_name(path, self.options.readers):
+            self._problem(shown, BINARY)
         else:
-            self.files[source.name, path] = candidate
+            self.files[source.name, path] = file
 
-    def _explicit_file(self, given: Given, path: str) -> None:
-        try:
-            found = os.stat(given.path)
-        except OSError as err:
-            self._unlisted(given.source, given.path, f"cannot be read: {err.strerror}")
-            return
-        repo = git_root(given.path)
-        candidate = Candidate(
-            given.source, path, given.path, found.st_size, found.st_mtime_ns, True, Repo(repo) if repo else None
-        )
-        if not stat.S_ISREG(found.st_mode):
-            self._problem(given.path, "not a regular file")
-        elif not found.st_size:
-            self._skip(Skip.EMPTY, given.path)
-        elif self._opens(path):
-            self._archive(candidate)
-        elif found.st_size > (most := most_bytes(path, self.reach.max_file_bytes)):
-            self._problem(given.path, too_large(found.st_size, most))
-        elif is_binary_name(path, self.reach.readers):
-            self._problem(given.path, "binary file; no reader for it is installed")
+    def _refuse(self, file: FoundFile, shown: str, reason: Skip, problem: str) -> None:
+        if file.explicit:
+            self._problem(shown, problem)
         else:
-            self.files[given.source.name, path] = candidate
+            self._skip(reason, shown)
 
     def _opens(self, path: str) -> bool:
-        return is_archive(path) and extension_of(path) not in self.reach.readers
+        return is_archive(path) and extension_of(path) not in self.options.readers
 
-    def _archive(self, archive: Candidate) -> None:
-        """Its members become candidates; the names inside are judged like those of files, but for ignore files."""
+    def _add_archive(self, archive: FoundFile) -> None:
+        """Add the members of an archive; the rules for names apply, ignore files do not."""
         try:
             found, escaping = members(archive.full_path)
         except BadRequestError as err:
             self._unlisted(archive.source, os.path.join(archive.source.root, archive.path), str(err))
             return
         for name in escaping:
-            self._problem(archive.full_path + MARK + name, "leads out of the archive; it was left out")
+            self._problem(archive.full_path + MARK + name, "skipped: the path leads out of the archive")
         locked = sum(member.encrypted for member in found)
         if locked:
             self._problem(archive.full_path, f"encrypted: {locked:,} of {len(found):,} files; {UNPACK}")
@@ -322,31 +309,33 @@ class _Walk:
             if not member.encrypted:
                 path = f"{archive.path}{MARK}{member.path}"
                 inner = replace(archive, path=path, size_bytes=member.size_bytes, member=member.name, explicit=False)
-                self._held(inner, member.path, archive.full_path + MARK + member.path)
+                self._add_held(inner, member.path, archive.full_path + MARK + member.path)
 
-    def _revision(self, given: Given, rev: str) -> None:
-        """The files of a commit become candidates."""
-        commit = git.resolve(given.path, rev)
-        self.looked_at.append(Scope(given.source.name, ""))
-        repo = Repo(given.path, commit.id)
-        for entry in git.tree(given.path, commit.id):
-            shown = f"{given.path}@{rev}/{entry.path}"
-            if not _is_text(entry.path):
+    def _add_revision(self, request: ResolvedRequest, rev: str) -> None:
+        """Add the files of a commit."""
+        root, source = request.path, request.source
+        commit = git.resolve(root, rev)
+        self.scopes.append(Scope(source.name, ""))
+        repo = Repo(root, commit.id)
+        for entry in git.tree(root, commit.id):
+            shown = f"{root}@{rev}/{entry.path}"
+            if _NOT_UTF8.search(entry.path):
                 self._problem(shown, "file name is not valid UTF-8; rename it")
             elif entry.mode == "120000":
                 self._skip(Skip.SYMLINK, shown)
             else:
-                found = Candidate(given.source, entry.path, given.path, entry.size_bytes, commit.stamp_ns, False, repo)
-                self._held(replace(found, blob=entry.blob), entry.path, shown)
+                size, stamp_ns = entry.size_bytes, commit.stamp_ns
+                found = FoundFile(source, entry.path, root, size, stamp_ns, repo=repo, blob=entry.blob)
+                self._add_held(found, entry.path, shown)
 
-    def _held(self, found: Candidate, inner: str, shown: str) -> None:
-        """Take a file that lies in an archive or a commit, unless its name or size forbids."""
+    def _add_held(self, found: FoundFile, inner: str, shown: str) -> None:
+        """Add a file of an archive or a commit, unless its name or size forbids."""
         *folders, name = inner.split("/")
         reason = next((why for folder in folders if (why := skip_folder(folder))), None)
-        reason = reason or (Skip.ARCHIVE if self._opens(name) else skip_file(name, self.reach.readers))
+        reason = reason or (Skip.ARCHIVE if self._opens(name) else skip_file(name, self.options.readers))
         if reason is None and not found.size_bytes:
             reason = Skip.EMPTY
-        if reason is None and found.size_bytes > most_bytes(name, self.reach.max_file_bytes):
+        if reason is None and found.size_bytes > most_bytes(name, self.options.max_file_bytes):
             reason = Skip.TOO_LARGE
         if reason is not None:
             self._skip(reason, shown)
@@ -355,7 +344,7 @@ class _Walk:
 
     def _skip(self, reason: Skip, path: str) -> None:
         self.skipped[reason] += 1
-        if self.reach.listing:
+        if self.options.listing:
             self.left_out.append(Problem(printable(path), reason.value))
 
     def _problem(self, path: str, reason: str) -> None:
@@ -366,16 +355,8 @@ class _Walk:
         self.unlisted.append(Scope(source.name, path_in(source.root, path)))
 
 
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 def _target(link: str, root: str) -> str | None:
-    """Where a symlink leads, if that is inside the root; None for one that dangles or goes round in a circle."""
+    """Return the target of a symlink if it is inside the root; None for a dangling or circular link."""
     try:
         target = os.path.realpath(link, strict=True)
     except OSError:

@@ -1,17 +1,18 @@
-"""A model's config.json goes in, the shape of the encoder and the names of its tensors come out, or a refusal.
+"""Architecture of a model: encoder shape and tensor names, read from config.json.
 
-What the graph cannot compute is refused by name: computing something else would give vectors that look right.
+Unsupported features are refused by name: ignoring them would give wrong vectors that look right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from dowse.errors import BadRequestError
-from dowse.models.onnx.graph_builder import LINEAR, Rotary, Shape
+from dowse.models.onnx.graph_builder import LINEAR, EncoderShape, Rotary
 
 BERT_TYPES = ("bert", "roberta", "xlm-roberta", "camembert")
 NOMIC_TYPE = "nomic_bert"
@@ -23,7 +24,7 @@ _NOMIC_BIAS = {
     "ffn_up": "mlp_fc1_bias",
     "ffn_down": "mlp_fc2_bias",
 }
-_NOMIC_TRAINED_POSITIONS = 2048  # what nomic_bert's own code assumes where the config does not say
+_NOMIC_TRAINED_POSITIONS = 2048  # default in the code of nomic_bert
 # Each would change the formula; null and false both mean off.
 _NOMIC_OFF = (
     "prenorm", "parallel_block", "use_rms_norm", "causal", "moe_every_n_layers",
@@ -31,22 +32,20 @@ _NOMIC_OFF = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class TensorNames:
-    """Where a family of encoders keeps its parameters. Of several names, the rows stand one below the other."""
+class TensorNames(msgspec.Struct, frozen=True):
+    """Tensor names of a family of encoders; the rows of several tensors are concatenated."""
 
-    layer: str  # what a layer's names begin with
+    layer: str  # start of the names in a layer
     embed_norm: str
-    linear: Mapping[str, tuple[str, ...]]  # by graph.LINEAR and graph.NORMS
+    linear: Mapping[str, tuple[str, ...]]  # by LINEAR and NORMS
 
 
-@dataclass(frozen=True)
-class Architecture:
-    """How to read and compute the model of a folder."""
+class Architecture(msgspec.Struct, frozen=True):
+    """Shape, tensor names and positions of the model of a folder."""
 
-    shape: Shape
+    shape: EncoderShape
     names: TensorNames
-    first_position: int | None  # row of the position table that the first token takes; None: there is no table
+    first_position: int | None  # row of the first token in the position table; None: no table
 
 
 _BERT_NAMES = TensorNames(
@@ -86,12 +85,12 @@ def architecture(config: Mapping[str, Any], folder: Path) -> Architecture:
     raise _unsupported(folder, f"model type {kind!r}; supported are {', '.join(MODEL_TYPES)}")
 
 
-def _bert_shape(config: Mapping[str, Any], folder: Path) -> Shape:
+def _bert_shape(config: Mapping[str, Any], folder: Path) -> EncoderShape:
     if config.get("hidden_act", "gelu") != "gelu":
         raise _unsupported(folder, f"activation {config['hidden_act']!r}; supported is 'gelu'")
     if config.get("position_embedding_type", "absolute") != "absolute":
         raise _unsupported(folder, f"positions of type {config['position_embedding_type']!r}; supported is 'absolute'")
-    return Shape(
+    return EncoderShape(
         layers=config["num_hidden_layers"],
         hidden=config["hidden_size"],
         heads=config["num_attention_heads"],
@@ -100,10 +99,12 @@ def _bert_shape(config: Mapping[str, Any], folder: Path) -> Shape:
     )
 
 
-def _nomic_shape(config: Mapping[str, Any], folder: Path) -> Shape:
-    """Defaults are those of nomic_bert's own configuration class, which stands on GPT-2's."""
+def _nomic_shape(config: Mapping[str, Any], folder: Path) -> EncoderShape:
+    """Read the shape; defaults are those of the configuration class of nomic_bert."""
     if "n_embd" not in config:
-        raise _unsupported(folder, "a nomic_bert config without 'n_embd'; supported is the layout with GPT-2's names")
+        raise _unsupported(
+            folder, "a nomic_bert config without 'n_embd'; supported is the layout with the names of GPT-2"
+        )
     if (activation := config.get("activation_function")) != "swiglu":
         raise _unsupported(folder, f"activation {activation!r}; supported is 'swiglu'")
     if (fraction := config.get("rotary_emb_fraction", 0.0)) != 1:
@@ -113,7 +114,7 @@ def _nomic_shape(config: Mapping[str, Any], folder: Path) -> Shape:
             raise _unsupported(folder, f"{switch} {config[switch]}; supported is a nomic_bert without it")
     # Beyond the trained positions some models change the base with the length (rotary_scaling_factor): texts are cut.
     trained = config.get("max_trained_positions") or _NOMIC_TRAINED_POSITIONS
-    return Shape(
+    return EncoderShape(
         layers=config["n_layer"],
         hidden=config["n_embd"],
         heads=config["n_head"],
@@ -126,7 +127,7 @@ def _nomic_shape(config: Mapping[str, Any], folder: Path) -> Shape:
 
 
 def _nomic_width(config: Mapping[str, Any]) -> int:
-    """The gated maps are as wide as the config says, or ⅔ of four times the hidden size, rounded up to 256."""
+    """Return the width of the gated maps: from the config, or 8/3 of the hidden size, rounded up to 256."""
     wanted = config.get("n_inner") or int(8 * config["n_embd"] / 3)
     return -(-wanted // 256) * 256
 

@@ -1,79 +1,65 @@
-"""Token ids go in, the vector of a text or the logits of a pair come out: tables, a weightless graph and a session."""
+"""Encoders: token ids to the vector of a text or the logits of a pair, computed by onnxruntime."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dowse.models.onnx.graph_builder import pair_graph
+from dowse.models.onnx.prepared import PreparedModel
 from dowse.models.onnx.quantise import graph_tensors
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from dowse.models.onnx.preparing import Prepared
-    from dowse.models.onnx.weights import FolderWeights, Weights
+from dowse.models.onnx.weights import FolderWeights, ModelWeights
 
 _LOG_ERRORS_ONLY = 3  # onnxruntime's severity
 
 
 class Encoder:
-    """Safe to share between threads.
+    """Encoder of texts; safe to share between threads.
 
-    Texts run one by one: no padding, no mask, and no text's vector depends on its neighbours. At 200 tokens that is
-    also the fastest way (lab/runtime.md). One session thread: several Python threads that share a session give 93
-    texts a second where two session threads give 76.
+    Texts run one by one: no padding, no mask, and no vector depends on the other texts. At 200 tokens that is also
+    the fastest. One session thread: Python threads that share a session embed 93 texts a second, two session threads
+    76.
     """
 
-    def __init__(self, weights: Weights, made: Prepared) -> None:
+    def __init__(self, weights: ModelWeights, made: PreparedModel) -> None:
         self._weights = weights
         self._offsets = weights.offsets()
-        self._session = Session(made.graph, made.tensors)
+        self._session = OnnxSession(made.graph, made.tensors)
 
     @property
     def longest(self) -> int:
-        """How many tokens the model has positions for."""
+        """Number of positions of the model."""
         return len(self._offsets)
 
     def run(self, ids: Sequence[int]) -> NDArray[np.float32]:
-        import numpy as np
+        return self._session.run(self._embedded(ids))
 
-        embedded = self._weights.rows(np.asarray(ids, np.int64)) + self._offsets[: len(ids)]
-        return self._session.run(embedded)
+    def _embedded(self, ids: Sequence[int]) -> NDArray[np.float32]:
+        return self._weights.rows(np.asarray(ids, np.int64)) + self._offsets[: len(ids)]
 
 
-class PairEncoder:
-    """A cross-encoder: token ids of a pair go in, its logits come out. Safe to share; pairs run one by one, too."""
+class PairEncoder(Encoder):
+    """Encoder of pairs for a cross-encoder; safe to share between threads."""
 
     def __init__(self, weights: FolderWeights, *, exact: bool = False) -> None:
-        import numpy as np
-
-        self._weights = weights
-        self._offsets = weights.offsets()
-        self._shift = weights.type_shift()
         head = weights.pair_head()
         self.labels = len(head["classifier.bias"])
         tensors = graph_tensors(weights, exact=exact) | {
             name: np.require(array.T, requirements=["C", "A"]) for name, array in head.items()
         }
-        self._session = Session(pair_graph(weights.shape, self.labels, exact=exact), tensors)
+        super().__init__(weights, PreparedModel(pair_graph(weights.shape, self.labels, exact=exact), tensors))
+        self._shift = weights.type_shift()
 
-    @property
-    def longest(self) -> int:
-        return len(self._offsets)
-
-    def run(self, ids: Sequence[int], types: Sequence[int]) -> NDArray[np.float32]:
-        """`types` are 0 for the first text and 1 for the second."""
-        import numpy as np
-
-        embedded = self._weights.rows(np.asarray(ids, np.int64)) + self._offsets[: len(ids)]
-        embedded = embedded + np.asarray(types, np.float32)[:, None] * self._shift
-        return self._session.run(embedded)
+    def run_pair(self, ids: Sequence[int], types: Sequence[int]) -> NDArray[np.float32]:
+        """Run a pair; `types` are 0 for the first text and 1 for the second."""
+        return self._session.run(self._embedded(ids) + np.asarray(types, np.float32)[:, None] * self._shift)
 
 
-class Session:
-    """One onnxruntime session and the tensors it reads: onnxruntime does not copy them, so they live as long."""
+class OnnxSession:
+    """Session of onnxruntime and its tensors, which it does not copy and which must live as long."""
 
     def __init__(self, graph: bytes, tensors: Mapping[str, NDArray[Any]]) -> None:
         import onnxruntime as ort
@@ -82,7 +68,7 @@ class Session:
         options = ort.SessionOptions()
         options.log_severity_level = _LOG_ERRORS_ONLY
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        # The next level would fuse Add and LayerNormalization, which is slower (see graph.py).
+        # The next level would fuse Add and LayerNormalization, which is slower (see `graph_builder`).
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
         self._tensors = tensors
         self._values = [ort.OrtValue.ortvalue_from_numpy(tensor) for tensor in tensors.values()]
@@ -90,6 +76,6 @@ class Session:
         self._session = ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
     def run(self, embedded: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Of one text, [tokens, hidden]; the first output's only row."""
+        """Run one text, [tokens, hidden], and return the only row of the first output."""
         row: NDArray[np.float32] = self._session.run(None, {"embedded": embedded[None]})[0][0]
         return row

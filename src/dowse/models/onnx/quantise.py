@@ -1,25 +1,21 @@
-"""Weights go in, the tensors that the graph asks for by name come out: int8 with a scale per output, or fp32."""
+"""Quantisation of weights: the tensors of the graph, int8 with a scale per output, or fp32."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from dowse.models.onnx.graph_builder import EVENED, HEADS, LINEAR, NORMS, ROTARY_COS, ROTARY_SIN, Shape
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from dowse.models.onnx.graph_builder import EVENED, HEADS, LINEAR, NORMS, ROTARY_COS, ROTARY_SIN, EncoderShape
+from dowse.models.onnx.weights import ModelWeights
 
-    from dowse.models.onnx.weights import Weights
-
-LARGEST = 63  # 7 bits and sign: 2·255·63 = 32,130 fits 16 bits, see graph.py
+LARGEST = 63  # 7 bits and sign: 2·255·63 = 32,130 fits 16 bits, see graph_builder
 
 
-def graph_tensors(weights: Weights, *, exact: bool) -> dict[str, NDArray[Any]]:
-    """Every tensor of `graph.encoder_graph`, contiguous and aligned. They must live as long as the session."""
-    import numpy as np
-
+def graph_tensors(weights: ModelWeights, *, exact: bool) -> dict[str, NDArray[Any]]:
+    """Make every tensor of the graph, contiguous and aligned. They must live as long as the session."""
     tensors: dict[str, NDArray[Any]] = {f"embed_norm.{part}": weights.embed_norm(part) for part in ("weight", "bias")}
     tensors |= rotations(weights.shape)
     for layer in range(weights.shape.layers):
@@ -35,8 +31,8 @@ def graph_tensors(weights: Weights, *, exact: bool) -> dict[str, NDArray[Any]]:
     return {name: np.require(tensor, requirements=["C", "A"]) for name, tensor in tensors.items()}
 
 
-def _linear(weights: Weights, layer: int, name: str, *, exact: bool) -> dict[str, NDArray[Any]]:
-    """The tensors of a map by the last part of their names; the weight is [inputs, outputs]."""
+def _linear(weights: ModelWeights, layer: int, name: str, *, exact: bool) -> dict[str, NDArray[Any]]:
+    """Make the tensors of a map by the last part of their names; the weight is [inputs, outputs]."""
     found: dict[str, NDArray[Any]] = {}
     if name in weights.shape.biased:
         found["bias"] = weights.parameter(layer, name, "bias")
@@ -52,15 +48,16 @@ def _linear(weights: Weights, layer: int, name: str, *, exact: bool) -> dict[str
 
 
 def evening(weight: NDArray[np.float32], bias: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What the inputs of a map are divided by, and its weights multiplied by: the root of how far the norm before it
-    lets each of them reach. All of that, instead of its root, would make the weights as uneven as the inputs were."""
-    import numpy as np
+    """Return the divisors of the inputs of a map, by which its weights are multiplied.
 
+    They are the root of the largest value that the norm before it allows. Without the root the weights
+    would be as uneven as the inputs were.
+    """
     reach: NDArray[np.float32] = np.sqrt(np.maximum(np.abs(weight) + np.abs(bias), np.float32(1e-12)))
     return reach
 
 
-def _norm_before(weights: Weights, layer: int, name: str, part: str) -> NDArray[np.float32]:
+def _norm_before(weights: ModelWeights, layer: int, name: str, part: str) -> NDArray[np.float32]:
     if name == "ffn_up":
         return weights.parameter(layer, "attn_norm", part)
     return weights.parameter(layer - 1, "ffn_norm", part) if layer else weights.embed_norm(part)
@@ -69,10 +66,11 @@ def _norm_before(weights: Weights, layer: int, name: str, part: str) -> NDArray[
 def quantised(
     blocks: Iterable[NDArray[np.float32]], dims: tuple[int, int]
 ) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """As `per_output`, a few rows at a time: whole matrices of floats would go through memory five times, and a model
-    that is opened for one question waits for that. CPU of a first vector: granite 195 → 172 ms, MiniLM 120 → 100."""
-    import numpy as np
+    """Quantise a few rows at a time.
 
+    Whole float matrices would pass through memory five times, for which the first query of a process waits. CPU of a
+    first vector: granite 195 → 172 ms, MiniLM 120 → 100 ms.
+    """
     values, scale, done = np.empty(dims, np.int8), np.empty(dims[1], np.float32), 0
     for block in blocks:
         part = slice(done, done + len(block))
@@ -82,18 +80,17 @@ def quantised(
 
 
 def per_output(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """[outputs, inputs] floats become [inputs, outputs] int8 in ±63 and a scale per output; zero stays zero."""
-    import numpy as np
+    """Quantise [outputs, inputs] floats to [inputs, outputs] int8 in ±63 and a scale per output.
 
+    Zero stays zero.
+    """
     scale = np.maximum(np.abs(weight).max(axis=1), np.float32(1e-12)) / np.float32(LARGEST)
     steps = weight / scale[:, None]
     return np.rint(steps, out=steps).astype(np.int8).T, scale
 
 
-def rotations(shape: Shape) -> dict[str, NDArray[Any]]:
-    """cos and sin of position · base^(−2i/d), one row a position, for the i-th of d/2 pairs of a head's d numbers."""
-    import numpy as np
-
+def rotations(shape: EncoderShape) -> dict[str, NDArray[Any]]:
+    """Return cos and sin of position · base^(−2i/d) for pair i of d numbers, a row for each position."""
     if shape.rotary is None:
         return {}
     head = shape.hidden // shape.heads

@@ -1,19 +1,22 @@
-"""A model's folder goes in, how the model wants to be used comes out: pooling, prefixes, length, and its name."""
+"""Recipe of a model: its pooling, prefixes, length and name, read from its folder."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from dowse.errors import BadRequestError, ModelUnavailableError
 from dowse.models.onnx.graph_builder import Pooling
 from dowse.types import Role
 
-MAX_TOKENS = 256  # lab/quality.md was measured with it; chunks are cut to about as much
-# Files of a folder that are read here; all of them may be missing.
+MAX_TOKENS = 256  # chunks are cut to about as much
+PACK_SUFFIX = ".hmsemb"
+REQUIRED_FILES = ("config.json", "model.safetensors", "tokenizer.json")
+# Other files of a folder that are read if they exist.
 OPTIONAL_FILES = (
     "1_Pooling/config.json",
     "config_sentence_transformers.json",
@@ -21,8 +24,8 @@ OPTIONAL_FILES = (
     "sentence_bert_config.json",
 )
 
-# (start of the name after the organisation, query prefix, chunk prefix) as the model cards ask for, for folders that
-# do not say it themselves.
+# (start of the name after the organisation, query prefix, chunk prefix) as in the model cards, for folders that do
+# not name their prefixes.
 _PREFIXES = (
     ("CodeRankEmbed", "Represent this query for searching relevant code: ", ""),
     ("bge-", "Represent this sentence for searching relevant passages: ", ""),
@@ -33,11 +36,10 @@ _PREFIXES = (
 )
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """How a model wants to be used."""
+class Recipe(msgspec.Struct, frozen=True):
+    """Settings that a model was trained for."""
 
-    model: str  # the name that goes into the manifest
+    model: str  # name that the index stores
     pooling: Pooling
     query_prefix: str = ""
     chunk_prefix: str = ""
@@ -47,9 +49,13 @@ class Recipe:
         return self.query_prefix if role == "query" else self.chunk_prefix
 
 
+def packs_in(path: Path) -> list[Path]:
+    """List the pack files at a path: the file itself, or those of the folder."""
+    return [path] if path.suffix == PACK_SUFFIX else sorted(path.glob(f"*{PACK_SUFFIX}"))
+
+
 def folder_recipe(folder: Path, name: str) -> Recipe:
-    """`name` with a short hash of the config and the size of the weights, so that another model under the same name
-    is not taken for this one."""
+    """Read the recipe of a folder. A hash of config and weight size tells models of one name apart."""
     config, weights = folder / "config.json", folder / "model.safetensors"
     missing = [file.name for file in (config, weights) if not file.is_file()]
     if missing:
@@ -71,8 +77,8 @@ def folder_recipe(folder: Path, name: str) -> Recipe:
 
 
 def known_prefixes(model: str) -> tuple[str, str]:
-    """(query prefix, chunk prefix) of a model family, by its name; empty when none is known."""
-    # A folder that was pulled by hub id is named org--name; opened by its path, it is still the same model.
+    """Return (query prefix, chunk prefix) of a model family by its name; empty for an unknown one."""
+    # A folder pulled by hub id is named org--name; opened by its path it is the same model.
     last = model.rsplit("/", 1)[-1].rsplit("--", 1)[-1].lower()
     for start, query, chunk in _PREFIXES:
         if last.startswith(start.lower()):
@@ -81,14 +87,14 @@ def known_prefixes(model: str) -> tuple[str, str]:
 
 
 def _pooling(folder: Path) -> Pooling:
-    """As the folder says; the mean where it says nothing."""
+    """Read the pooling of a folder; the mean by default."""
     for module in _read(folder, "modules.json", empty=[]):
         kind = str(module.get("type", "")).rsplit(".", 1)[-1]
         if kind not in ("Transformer", "Pooling", "Normalize"):
             raise _unsupported(folder, f"a layer of type {kind!r} after the encoder")
     modes = _read(folder, "1_Pooling/config.json")
     wanted = [key.removeprefix("pooling_mode_") for key, on in modes.items() if key.startswith("pooling_mode_") and on]
-    if "pooling_mode" in modes:  # how newer versions write it
+    if "pooling_mode" in modes:  # newer versions
         wanted = [str(modes["pooling_mode"])]
     known = {"cls_token": Pooling.CLS, "cls": Pooling.CLS, "mean_tokens": Pooling.MEAN, "mean": Pooling.MEAN}
     if len(wanted) > 1 or any(mode not in known for mode in wanted):
@@ -97,7 +103,7 @@ def _pooling(folder: Path) -> Pooling:
 
 
 def _read(folder: Path, name: str, empty: Any = None) -> Any:
-    """The JSON of an optional file, of the type of `empty`."""
+    """Read the JSON of an optional file, of the type of `empty`."""
     empty = {} if empty is None else empty
     try:
         value = json.loads((folder / name).read_bytes())

@@ -1,8 +1,8 @@
-"""A tokenizer's JSON goes in, the token ids of texts come out; for the first text only what that text needs is loaded.
+"""Tokenizer of a model; for the first text it loads only the part of the vocabulary it needs.
 
-A whole vocabulary of byte pairs takes 90 ms of CPU to load, which is a fifth of a search in a new process. Byte pairs
-are merged within a text, so a token or a merge whose letters do not stand in the text cannot matter to it: a tokenizer
-of those that do gives the same ids, and is there in a fraction of the time.
+A whole vocabulary of byte pairs takes 90 ms of CPU to load, a fifth of a search in a new process. Byte pairs are merged
+within a text, so tokens and merges whose letters are not in the text cannot matter: a tokenizer without them gives the
+same ids and loads in a fraction of the time.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ from collections.abc import Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-    Pairs = Mapping[str, NDArray[Any]]
-
-LONGEST = 500  # characters of a text that is worth it; chosen: questions are shorter, and chunks come in numbers
+Pairs = Mapping[str, NDArray[Any]]
+LONGEST = 500  # characters; chosen: queries are shorter, and many chunks justify the whole vocabulary
 _CHANGED_WORDS = ("byte_fallback", "continuing_subword_prefix", "dropout", "end_of_word_suffix")
-_BREAK = "\n"  # between tokens; as a byte it is written Ċ
+_BREAK = "\n"  # between tokens; as a byte it is Ċ
 
 
-class Tokens:
-    """Safe to share between threads. ValueError where the JSON is no tokenizer."""
+class TokenIds:
+    """Tokenizer of a model; safe to share between threads. ValueError for invalid JSON."""
 
     def __init__(self, tokenizer_json: bytes, longest: int, pairs: Pairs | None = None) -> None:
-        """Texts are cut to `longest` tokens. `pairs` is what `byte_pairs` made of the JSON."""
+        """Texts are cut to `longest` tokens. `pairs` is the result of `byte_pairs` for the JSON."""
         self._json = tokenizer_json
         self._longest = longest
         self._pairs = pairs
@@ -38,7 +39,7 @@ class Tokens:
         return self._fitting(text).encode(text).ids
 
     def _fitting(self, text: str) -> Tokenizer:
-        """Whole from the second text on."""
+        """Return a small tokenizer for the first text, the whole one from the second on."""
         if self._whole is not None:
             return self._whole
         with self._lock:
@@ -58,9 +59,7 @@ class Tokens:
 
 
 def byte_pairs(tokenizer_json: bytes) -> dict[str, NDArray[Any]] | None:
-    """A tokenizer of byte pairs as arrays; None for one of another kind."""
-    import numpy as np
-
+    """Convert a byte-pair tokenizer to arrays; None for another kind."""
     row = json.loads(tokenizer_json)
     if not _is_byte_pairs(row):
         return None
@@ -77,9 +76,7 @@ def byte_pairs(tokenizer_json: bytes) -> dict[str, NDArray[Any]] | None:
 
 
 def small_json(pairs: Pairs, text: str) -> bytes:
-    """A tokenizer that gives the same ids for this text."""
-    import numpy as np
-
+    """Make a tokenizer that gives the same ids for this text."""
     written = "".join(map(_letters().__getitem__, text.encode()))
     row = json.loads(pairs["rest"].tobytes())
     always = {each["content"] for each in row["added_tokens"]}
@@ -88,13 +85,13 @@ def small_json(pairs: Pairs, text: str) -> bytes:
     vocab = {tokens[at]: number for at, number in zip(held, pairs["ids"][held].tolist(), strict=True)}
     known = np.zeros(len(tokens), np.bool_)
     known[held] = True
-    merges = pairs["merges"][known[pairs["merges"][:, 2]]]  # what they make is in the text, and so are both parts
+    merges = pairs["merges"][known[pairs["merges"][:, 2]]]  # if the merged token is in the text, both parts are
     row["model"] |= {"vocab": vocab, "merges": [f"{tokens[a]} {tokens[b]}" for a, b, _ in merges.tolist()]}
     return json.dumps(row).encode()
 
 
 def _is_byte_pairs(row: Mapping[str, Any]) -> bool:
-    """Whether it is a kind for which all of the above is true: bytes become letters, and nothing else is changed."""
+    """Whether the tokenizer only maps bytes to letters and merges them, as `small_json` assumes."""
     model, before = row.get("model") or {}, row.get("pre_tokenizer") or {}
     vocab = model.get("vocab", {})
     return (
@@ -103,13 +100,13 @@ def _is_byte_pairs(row: Mapping[str, Any]) -> bool:
         and row.get("normalizer") is None
         and before.get("type") == "ByteLevel"
         and before.get("add_prefix_space") is False
-        and all(each["content"] in vocab for each in row["added_tokens"])  # else they are numbered by the vocabulary
+        and all(each["content"] in vocab for each in row["added_tokens"])  # else their ids depend on the vocabulary
         and not any(_BREAK in token for token in vocab)
     )
 
 
 def _letters() -> list[str]:
-    """How GPT-2's byte pairs write each byte: as itself where it can be seen, else as a letter from 256 on."""
+    """Return the letters of bytes in GPT-2: printable ones as they are, the others from 256 on."""
     seen = {*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)}
     other = iter(range(256, 512))
     return [chr(byte if byte in seen else next(other)) for byte in range(256)]

@@ -1,4 +1,4 @@
-"""A model's folder or pack file goes in, its parameters and tokenizer come out, mapped from disk and not copied."""
+"""Weights of a model: parameters and tokenizer of a folder or pack, mapped from disk and not copied."""
 
 from __future__ import annotations
 
@@ -7,66 +7,29 @@ import math
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dowse.errors import ModelUnavailableError
 from dowse.models.onnx.architecture import architecture
-from dowse.models.onnx.graph_builder import LINEAR, Shape
+from dowse.models.onnx.graph_builder import LINEAR, EncoderShape
+from dowse.models.onnx.recipe import REQUIRED_FILES, packs_in
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+Array = NDArray[Any]
+Floats = NDArray[np.float32]
 
-    Array = NDArray[Any]
-    Floats = NDArray[np.float32]
-
-PACK_SUFFIX = ".hmsemb"
-REQUIRED_FILES = ("config.json", "model.safetensors", "tokenizer.json")
-BLOCK = 64  # rows; chosen: what is made of them stays in the processor's cache
+BLOCK = 64  # rows; chosen: a quantised block stays in the cache of the processor
 _PACK_MAGIC = b"HMSEMB01"
 _LONGEST_HEADER = 100_000_000  # bytes; the limit of the safetensors format
 
 
-class Weights(Protocol):
-    """The parameters of an encoder by Dowse's names. Linear maps are [outputs, inputs], as trained."""
-
-    @property
-    def shape(self) -> Shape: ...
-
-    @property
-    def tokenizer_json(self) -> bytes: ...
-
-    @property
-    def files(self) -> tuple[Path, ...]:
-        """All that it was read from."""
-        ...
-
-    def parameter(self, layer: int, name: str, part: str) -> Floats:
-        """`name` is one of graph.LINEAR or graph.NORMS, `part` is "weight", or "bias" where the shape has one."""
-        ...
-
-    def blocks(self, layer: int, name: str) -> Iterator[Floats]:
-        """The rows of a linear map's weight, BLOCK at a time."""
-        ...
-
-    def embed_norm(self, part: str) -> Floats: ...
-
-    def rows(self, ids: Array) -> Floats:
-        """Word rows of the ids."""
-        ...
-
-    def offsets(self) -> Floats:
-        """What is added to a word row: position row, if any, plus the row of the first token type, one a position."""
-        ...
-
-
-def open_weights(path: Path) -> Weights:
-    """From a folder with config.json, model.safetensors and tokenizer.json, a pack, or a folder holding one pack."""
-    packs = [path] if path.suffix == PACK_SUFFIX else sorted(path.glob(f"*{PACK_SUFFIX}"))
+def open_weights(path: Path) -> ModelWeights:
+    """Open a folder with the three required files, a pack, or a folder with one pack."""
+    packs = packs_in(path)
     try:
-        if packs:
-            return PackWeights(packs[0])
-        return FolderWeights(path)
+        return PackWeights(packs[0]) if packs else FolderWeights(path)
     except FileNotFoundError as err:
         needed = ", ".join(REQUIRED_FILES)
         raise ModelUnavailableError(
@@ -80,7 +43,10 @@ def open_weights(path: Path) -> Weights:
 
 
 class FolderWeights:
-    """A folder as published on the model hub; tensor names may stand with or without a model prefix."""
+    """Weights of a folder as published on the model hub; tensor names with or without a model prefix.
+
+    Parameters have the names of Dowse. Linear maps are [outputs, inputs], as trained.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -95,13 +61,13 @@ class FolderWeights:
         self._check()
 
     def parameter(self, layer: int, name: str, part: str) -> Floats:
-        import numpy as np
-
+        """`name` is one of LINEAR or NORMS, `part` is "weight", or "bias" where the shape has one."""
         names = self._architecture.names
         parts = [self._get(f"{names.layer.format(layer)}{tensor}.{part}") for tensor in names.linear[name]]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def blocks(self, layer: int, name: str) -> Iterator[Floats]:
+        """Yield the rows of the weight of a linear map, BLOCK at a time."""
         names = self._architecture.names
         for tensor in names.linear[name]:
             whole = self._mapped(f"{names.layer.format(layer)}{tensor}.weight")
@@ -112,11 +78,14 @@ class FolderWeights:
         return self._get(f"{self._architecture.names.embed_norm}.{part}")
 
     def rows(self, ids: Array) -> Floats:
+        """Return the word rows of the ids."""
         return _floats(self._tensors["embeddings.word_embeddings.weight"][ids])
 
     def offsets(self) -> Floats:
-        import numpy as np
+        """Return the rows added to word rows: position, if any, plus the first token type.
 
+        There is one row for each position.
+        """
         kind = self._get("embeddings.token_type_embeddings.weight")[0]
         if self.shape.rotary:
             return np.broadcast_to(kind, (self.shape.rotary.positions, self.shape.hidden))
@@ -124,14 +93,12 @@ class FolderWeights:
         return _floats(positions[self._architecture.first_position :] + kind)
 
     def type_shift(self) -> Floats:
-        """What the second text of a pair adds to `offsets`; nothing where the model knows one kind of token only."""
-        import numpy as np
-
+        """Return the row that the second text of a pair adds to `offsets`; zeros with only one token type."""
         rows = self._get("embeddings.token_type_embeddings.weight")
         return _floats(rows[1] - rows[0]) if len(rows) > 1 else np.zeros(self.shape.hidden, np.float32)
 
     def pair_head(self) -> dict[str, Floats]:
-        """`pooler` and `classifier` of a cross-encoder, weight and bias, under BERT's names or RoBERTa's."""
+        """Read `pooler` and `classifier` of a cross-encoder by the names of BERT or RoBERTa."""
         roberta = "classifier.out_proj.weight" in self._tensors
         names = ("classifier.dense", "classifier.out_proj") if roberta else ("pooler.dense", "classifier")
         return {
@@ -141,7 +108,7 @@ class FolderWeights:
         }
 
     def _check(self) -> None:
-        """A checkpoint of another shape than its config says is refused here, before numbers are made of it."""
+        """Refuse a checkpoint whose tensors have another shape than its config."""
         names = self._architecture.names
         for layer in range(self.shape.layers):
             for name, tensors in names.linear.items():
@@ -162,7 +129,7 @@ class FolderWeights:
 
 
 class PackWeights:
-    """An HMSEMB01 pack: magic, u64 header length, JSON header, tokenizer, tensors.
+    """Weights of an HMSEMB01 pack: magic, u64 header length, JSON header, tokenizer, tensors.
 
     An int8 tensor is stored as its values [outputs, inputs], then float32 scales [outputs, inputs/group].
     """
@@ -177,12 +144,10 @@ class PackWeights:
     }
 
     def __init__(self, path: Path) -> None:
-        import numpy as np
-
         self.files = (path,)
         raw = np.memmap(path, np.uint8, "r")
         if bytes(raw[:8]) != _PACK_MAGIC:
-            raise ValueError("it does not begin like a pack")
+            raise ValueError("not a pack file")
         (length,) = struct.unpack("<Q", bytes(raw[8:16]))
         header, at = json.loads(bytes(raw[16 : 16 + length])), 16 + length
         self.tokenizer_json = bytes(raw[at : at + header["tokenizer_len"]])
@@ -193,9 +158,9 @@ class PackWeights:
             self._keep(tensor, raw[at : at + tensor["len"]])
             at += tensor["len"]
         if at != len(raw):
-            raise ValueError(f"it has {len(raw)} bytes where its header says {at}")
+            raise ValueError(f"{len(raw)} bytes, header announces {at}")
         arch = header["arch"]
-        self.shape = Shape(
+        self.shape = EncoderShape(
             arch["layers"], arch["hidden"], arch["heads"], arch["intermediate"], float(arch["layer_norm_eps"])
         )
         self._first_position = int(arch["position_offset"])
@@ -220,8 +185,6 @@ class PackWeights:
         return _floats(self._values["pos_emb"][self._first_position :] + self._values["type_emb"][0])
 
     def _keep(self, tensor: Mapping[str, Any], data: Array) -> None:
-        import numpy as np
-
         name, dims = tensor["name"], tensor["shape"]
         count = math.prod(dims)
         if tensor["dtype"] == "f32":
@@ -231,14 +194,15 @@ class PackWeights:
             self._scales[name] = _copied(data[count:]).reshape(dims[0], dims[1] // tensor["group"])
 
 
-def read_safetensors(path: Path) -> dict[str, Array]:
-    """Tensors by name, as views of the mapped file; integer tensors other than int8 are left out, none is needed."""
-    import numpy as np
+ModelWeights = FolderWeights | PackWeights
 
+
+def read_safetensors(path: Path) -> dict[str, Array]:
+    """Map the float tensors of a file by name; no other type is needed."""
     raw = np.memmap(path, np.uint8, "r")
     (length,) = struct.unpack("<Q", bytes(raw[:8]))
     if length > min(_LONGEST_HEADER, len(raw)):
-        raise ValueError(f"{path.name} does not begin like a safetensors file")
+        raise ValueError(f"{path.name} is not a safetensors file")
     header, data = json.loads(bytes(raw[8 : 8 + length])), raw[8 + length :]
     kinds: dict[str, Any] = {"F32": np.float32, "F16": np.float16, "BF16": np.uint16}
     tensors: dict[str, Array] = {}
@@ -253,22 +217,16 @@ def read_safetensors(path: Path) -> dict[str, Array]:
 
 
 def _floats(array: Array) -> Floats:
-    import numpy as np
-
     return np.asarray(array, np.float32)
 
 
 def _copied(data: Array) -> Floats:
-    """Floats at any offset: a pack does not align them, and onnxruntime needs that."""
-    import numpy as np
-
+    """Copy floats: a pack does not align them, and onnxruntime needs alignment."""
     return np.frombuffer(data.tobytes(), np.float32)
 
 
 def _ungrouped(values: Array, scales: Floats) -> Floats:
-    """Each group of inputs times its scale."""
-    import numpy as np
-
+    """Multiply each group of inputs by its scale."""
     grouped = values.reshape(*scales.shape, -1).astype(np.float32)
     grouped *= scales[..., None]
     return grouped.reshape(values.shape)

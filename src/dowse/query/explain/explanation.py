@@ -1,70 +1,71 @@
-"""Why not: a question and a chunk that did not come go in; what lost it, and what would bring it in, come out."""
+"""Explanation of one target: its rank and scores among the hits, or the stage that dropped it and a verified remedy."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+
+import msgspec
 
 from dowse.errors import NotFoundError
 from dowse.query.explain.remedies import Case, Remedy, remedies
-from dowse.query.explain.trace import Loss, Place, Walked
-from dowse.query.pipeline import Prepared
-from dowse.types import Chunk, QueryRequest
+from dowse.query.explain.trace import DroppedAt, StagePosition, TracedQuery
+from dowse.query.pipeline import PreparedQuery
+from dowse.types import Chunk, QueryRequest, ScoredChunk
 
-Ask = Callable[[QueryRequest], Prepared]
+Prepare = Callable[[QueryRequest], PreparedQuery]
 
 
-@dataclass(frozen=True)
-class Change:
-    """A remedy that was tried, and where it puts the chunk."""
+class VerifiedRemedy(msgspec.Struct, frozen=True):
+    """A remedy that was tried, and the rank it gives the chunk."""
 
     remedy: Remedy
     rank: int
 
 
-@dataclass(frozen=True)
-class WhyNot:
-    """`rank` is the chunk's place among the hits when it is there after all; then nothing lost it."""
+class Explanation(msgspec.Struct, frozen=True):
+    """Why a target ranks where it does, or why it is missing: `hit` and `rank`, or `dropped_at` and `verified`."""
 
     query: str
     target: str
     chunk: Chunk  # of a document: the one that came furthest
-    way: tuple[Place, ...]  # oldest first
-    rank: int | None = None
-    loss: Loss | None = None
-    change: Change | None = None  # the smallest of those that work; None when none of them does
-    tried: int = 0  # queries that were asked to find it
+    trace: tuple[StagePosition, ...]  # oldest first
+    rank: int | None = None  # among the hits, from 1
+    hit: ScoredChunk | None = None  # with the history of its scores
+    dropped_at: DroppedAt | None = None
+    verified: VerifiedRemedy | None = None  # the smallest change that works; None if none does
+    tried: int = 0  # queries that were run to find it
 
 
-def why_not(
-    request: QueryRequest, target: str, chunks: Sequence[Chunk], ask: Ask, profiles: Sequence[str] = ()
-) -> WhyNot:
-    """Follow the best of these chunks, which are what `target` names, through the query; then ask it otherwise.
+def explained(
+    request: QueryRequest, target: str, chunks: Sequence[Chunk], prepare: Prepare, profiles: Sequence[str] = ()
+) -> Explanation:
+    """Follow the best of the target's chunks through the query; if it is missing, look for a remedy.
 
-    `profiles` are the names that may be proposed.
+    `profiles` are the names that a remedy may propose.
     """
     searched = [chunk for chunk in chunks if chunk.level == "chunk"]
     if not searched:
-        raise NotFoundError(f"{target} holds no chunk that is searched; `dowse show {target}` prints what it holds")
-    walked = Walked.of(ask(request))
-    if (found := walked.shown(searched)) is not None:
+        raise NotFoundError(f"{target} holds no chunk that is searched; run `dowse show {target}` to see its content")
+    traced = TracedQuery.run(prepare(request))
+    if (found := traced.shown(searched)) is not None:
         chunk, rank = found
-        return WhyNot(request.text, target, chunk, walked.way(chunk).places, rank)
-    chunk = walked.furthest(searched)
-    way = walked.way(chunk)
-    loss = walked.loss(chunk, way)
-    case = Case(request, walked.ready.profile, tuple(profiles), walked.blocking(chunk), loss, way)
-    change, tried = _tried(request, searched, ask, () if loss.stage == "store" else remedies(case))
-    return WhyNot(request.text, target, chunk, way.places, None, loss, change, tried)
+        return Explanation(request.text, target, chunk, traced.trace_of(chunk).positions, rank, traced.hit(rank))
+    chunk = traced.furthest(searched)
+    trace = traced.trace_of(chunk)
+    dropped = traced.dropped_at(chunk, trace)
+    case = Case(request, traced.ready.profile, tuple(profiles), traced.blocking(chunk), dropped, trace)
+    verified, tried = _verified(request, searched, prepare, () if dropped.stage == "store" else remedies(case))
+    return Explanation(request.text, target, chunk, trace.positions, dropped_at=dropped, verified=verified, tried=tried)
 
 
-def _tried(
-    request: QueryRequest, chunks: Sequence[Chunk], ask: Ask, choices: Iterable[Remedy]
-) -> tuple[Change | None, int]:
+def _verified(
+    request: QueryRequest, chunks: Sequence[Chunk], prepare: Prepare, choices: Iterable[Remedy]
+) -> tuple[VerifiedRemedy | None, int]:
     tried = 0
     for tried, remedy in enumerate(choices, start=1):
-        changed = replace(request, **dict(remedy.fields))
-        found = Walked.of(ask(changed)).shown(chunks)
+        changed = dataclasses.replace(request, **dict(remedy.fields))
+        found = TracedQuery.run(prepare(changed)).shown(chunks)
         if found is not None:
-            return Change(remedy, found[1]), tried
+            return VerifiedRemedy(remedy, found[1]), tried
     return None, tried

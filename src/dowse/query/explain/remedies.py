@@ -1,17 +1,16 @@
-"""What might bring a lost chunk in: a request and its loss go in; changed requests, smallest change first, come out.
-
-They are guesses, in the order of how little they change; whoever asks tries them.
-"""
+"""Remedies for a missing chunk: changes of the request, smallest first. They are guesses; the caller tries them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+import msgspec
+
 from dowse.filters import Clause, from_request
-from dowse.query.explain.trace import Loss, Way
+from dowse.query.explain.trace import ChunkTrace, DroppedAt
 from dowse.query.plan.profiles import Profile
 from dowse.types import QueryRequest
 
@@ -25,10 +24,12 @@ FILTERS = (
 )  # fmt: skip
 
 Fields = tuple[tuple[str, Any], ...]
-# By the name of a stage that can lose a chunk, what turns it off.
+# By the name of a stage that can drop a chunk: the fields that turn it off.
 SWITCHES: tuple[tuple[str, Fields], ...] = (
     ("min_score", (("min_score", 0.0), ("min_similarity", -1.0))),
     ("mmr", (("mmr", False),)),
+    ("group", (("group", "none"),)),
+    ("copies", (("group", "none"),)),
     ("freshness", (("freshness_weight", 0.0),)),
     ("boost", (("boost", False),)),
     ("parents", (("parents", "off"),)),
@@ -41,28 +42,26 @@ SWITCHES: tuple[tuple[str, Fields], ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Remedy:
-    """Fields of a request to change, and that in words."""
+class Remedy(msgspec.Struct, frozen=True):
+    """Fields of a request to change, and the change in words."""
 
     fields: Fields
-    told: str
+    text: str
 
 
-@dataclass(frozen=True)
-class Case:
-    """All that the choice of remedies rests on."""
+class Case(msgspec.Struct, frozen=True):
+    """Facts that the choice of remedies depends on."""
 
     request: QueryRequest
     profile: Profile  # as the request adjusts it
     profiles: tuple[str, ...]  # names to choose from
     blocking: tuple[Clause, ...]
-    loss: Loss
-    way: Way
+    dropped_at: DroppedAt
+    trace: ChunkTrace
 
 
 def remedies(case: Case) -> Iterator[Remedy]:
-    """No more than MOST of them. What the filter keeps out is let in first; the others build on that."""
+    """Yield at most MOST remedies. The first lifts the filters that exclude the chunk; the others build on it."""
     base = _without_filters(case)
     if base is not None:
         yield base
@@ -71,18 +70,18 @@ def remedies(case: Case) -> Iterator[Remedy]:
 
 
 def _others(case: Case) -> Iterator[Remedy]:
-    """Off with what took it out; a few more hits; other weights; many more hits; deeper legs; other profiles."""
+    """Yield: the dropping stage off; a few more hits; other weights; many more hits; deeper legs; other profiles."""
     for stage, fields in SWITCHES:
-        if stage == case.loss.stage:
+        if stage == case.dropped_at.stage:
             yield Remedy(fields, f"without {stage}")
     k = case.profile.top_k
-    last = case.way.last.rank if case.way.last else None
+    last = case.trace.last.rank if case.trace.last else None
     if last is not None and k < last <= 2 * k:
-        yield Remedy((("top_k", last),), f"{last} hits instead of {k}")
+        yield Remedy((("top_k", last),), f"show {last} results instead of {k}")
     yield from _weights(case)
-    for more in dict.fromkeys((last, case.way.fused.rank if case.way.fused else None, FAR_K)):
+    for more in dict.fromkeys((last, case.trace.fused.rank if case.trace.fused else None, FAR_K)):
         if more is not None and k < more <= FAR_K:
-            yield Remedy((("top_k", more),), f"{more} hits instead of {k}")
+            yield Remedy((("top_k", more),), f"show {more} results instead of {k}")
     yield from _deeper(case)
     for name in case.profiles:
         if name != case.request.profile:
@@ -90,7 +89,7 @@ def _others(case: Case) -> Iterator[Remedy]:
 
 
 def _weights(case: Case) -> Iterator[Remedy]:
-    """Nearest to what it was first."""
+    """Yield other weights of the dense leg, the nearest to the present one first."""
     now = case.profile.alpha if case.profile.weights is None else 0.5
     for alpha in sorted(ALPHAS, key=lambda each: (abs(each - now), each)):
         if abs(alpha - now) > 0.01:
@@ -99,16 +98,16 @@ def _weights(case: Case) -> Iterator[Remedy]:
 
 
 def _deeper(case: Case) -> Iterator[Remedy]:
-    ranks = [place.rank for place in case.way.legs if place.rank is not None]
+    ranks = [place.rank for place in case.trace.legs if place.rank is not None]
     depth = min(ranks, default=0)
     if depth > case.profile.depth:
-        told = f"legs that bring {depth} chunks instead of {case.profile.depth}"
-        yield Remedy((("depth", depth),), told)
-        yield Remedy((("depth", depth), ("top_k", FAR_K)), f"{told}, and {FAR_K} hits")
+        text = f"{depth} candidates per leg instead of {case.profile.depth}"
+        yield Remedy((("depth", depth),), text)
+        yield Remedy((("depth", depth), ("top_k", FAR_K)), f"{text}, and {FAR_K} hits")
 
 
 def _without_filters(case: Case) -> Remedy | None:
-    """The request without the filters that keep the chunk out, and only those."""
+    """Return the request without the filters that exclude the chunk, and only those."""
     if not case.blocking:
         return None
     request, dropped = case.request, []
@@ -129,4 +128,4 @@ def _empty(name: str) -> Any:
 
 
 def _joined(base: Remedy | None, other: Remedy) -> Remedy:
-    return other if base is None else Remedy((*base.fields, *other.fields), f"{base.told}, and {other.told}")
+    return other if base is None else Remedy((*base.fields, *other.fields), f"{base.text}, and {other.text}")

@@ -1,202 +1,200 @@
-"""The way of one chunk through a query: what every stage knew goes in, its place after each of them comes out."""
+"""Trace of one chunk through a query: its position after every stage, and the stage that dropped it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+import msgspec
 import numpy as np
 
 from dowse.filters import Clause
 from dowse.identity import id_number
-from dowse.ports import Ids, StoreReader, Values
-from dowse.query.pipeline import Prepared, walk
-from dowse.query.stages.state import Fused, Hit, Ranking, Slate, Traced
-from dowse.types import Chunk
+from dowse.ports import Ids, QuerySession, Values
+from dowse.query.pipeline import PreparedQuery, iter_waves
+from dowse.query.result import scored_chunks
+from dowse.query.stages.state import Fused, Hit, QueryState, Ranking, Traced
+from dowse.types import Chunk, ScoredChunk
 
-FARTHEST = 10_000  # ranks that are looked for in a leg; beyond it, "not among them" says as much; chosen
+FARTHEST = 10_000  # ranks that are searched for in a leg; chosen: nobody scrolls that far
+_OPERATORS = dict(Eq="is", Ne="is not", In="is one of", Gt="is above", Lt="is below", Prefix="starts with")
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a chunk stood after one stage."""
+class StagePosition(msgspec.Struct, frozen=True):
+    """Rank of a chunk after one stage."""
 
     stage: str
-    rank: int | None  # from 1; None: nowhere
-    of: int  # how many stood there
+    rank: int | None  # from 1; None: not in the list
+    of: int  # length of the list
     value: float | None = None  # in that stage's own unit
     note: str = ""
 
     @property
-    def told(self) -> str:
-        rank = "nowhere" if self.rank is None else f"rank {self.rank:,}"
+    def text(self) -> str:
+        rank = "absent" if self.rank is None else f"rank {self.rank:,}"
         return f"{self.stage}: {self.note or rank}"
 
 
-@dataclass(frozen=True)
-class Way:
-    """All places, oldest first. `legs` are where it was looked for, `later` what became of it."""
+class ChunkTrace(msgspec.Struct, frozen=True):
+    """Positions of one chunk: in each leg, in the fused list, after each later stage."""
 
-    legs: tuple[Place, ...]
-    fused: Place | None
-    later: tuple[Place, ...]
+    legs: tuple[StagePosition, ...]
+    fused: StagePosition | None
+    later: tuple[StagePosition, ...]
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def positions(self) -> tuple[StagePosition, ...]:
         return (*self.legs, *((self.fused,) if self.fused else ()), *self.later)
 
     @property
-    def last(self) -> Place | None:
-        """After fusion and all that followed; None when nothing was fused."""
+    def last(self) -> StagePosition | None:
+        """After fusion and all later stages; None when nothing was fused."""
         return self.later[-1] if self.later else self.fused
 
 
-@dataclass(frozen=True)
-class Loss:
-    """The stage where a chunk was lost, and a sentence about it."""
+class DroppedAt(msgspec.Struct, frozen=True):
+    """The stage that dropped a chunk, and the reason in a sentence."""
 
     stage: str
     reason: str
 
 
-@dataclass(frozen=True, eq=False)
-class Walked:
-    """A query that was run to its end, with what was known after every wave."""
+class TracedQuery(msgspec.Struct, frozen=True, eq=False):
+    """A finished query with its state after every wave."""
 
-    ready: Prepared
-    traces: tuple[Traced, ...]
+    ready: PreparedQuery
+    waves: tuple[Traced, ...]
 
     @classmethod
-    def of(cls, ready: Prepared) -> Walked:
-        return cls(ready, tuple(walk(ready.waves, ready.slate, None, ready.deadline)))
+    def run(cls, ready: PreparedQuery) -> TracedQuery:
+        return cls(ready, tuple(iter_waves(ready.waves, ready.state, None, ready.deadline)))
 
     @property
-    def reader(self) -> StoreReader:
-        return self.ready.asked.reader
+    def reader(self) -> QuerySession:
+        return self.ready.context.reader
 
     @property
-    def slate(self) -> Slate:
-        return self.traces[-1].slate
+    def state(self) -> QueryState:
+        return self.waves[-1].state
 
     @property
     def lists(self) -> list[Ranking]:
-        """Of the question itself; its variants only help."""
-        return [each for each in self.slate.lists if each.variant == 0]
+        """Lists of the question itself, without those of its variants."""
+        return [each for each in self.state.lists if each.variant == 0]
 
     @property
     def fused(self) -> Fused | None:
-        """As fusion and the chunks' company left it: the graph adds rows later."""
-        return next((each.slate.fused for each in reversed(self.traces) if not each.slate.hits), None)
+        """The fused list before hydration: the graph adds rows later."""
+        return next((each.state.fused for each in reversed(self.waves) if not each.state.hits), None)
 
     def shown(self, chunks: Sequence[Chunk]) -> tuple[Chunk, int] | None:
-        """The best placed of these chunks among the hits, itself or by its parent in its place."""
-        for rank, hit in enumerate(self.slate.hits[: self.slate.query.k], start=1):
+        """Return the best ranked of these chunks among the hits, also where its parent took its place."""
+        for rank, hit in enumerate(self.state.hits[: self.state.query.k], start=1):
             for chunk in chunks:
                 if _stands_for(hit, chunk):
                     return chunk, rank
         return None
 
+    def hit(self, rank: int) -> ScoredChunk:
+        return scored_chunks(self.state.hits[rank - 1 : rank], self.state, self.ready.context)[0]
+
     def furthest(self, chunks: Sequence[Chunk]) -> Chunk:
-        """The one with the best last place, else in fusion, else the one nearest to what the legs found."""
+        """Return the chunk with the best last rank, else in fusion, else the one nearest to the lists of the legs."""
         ids = _numbers(chunks)
-        hits = {hit.found.id: rank for rank, hit in enumerate(self.slate.hits)}
+        hits = {hit.found.id: rank for rank, hit in enumerate(self.state.hits)}
         rows = {} if self.fused is None else {number: row for row, number in enumerate(self.fused.ids.tolist())}
-        nowhere = len(hits) + len(rows)
-        passes, near = self.reader.passing(ids, self.slate.query.where), self._nearness(ids)
+        absent = len(hits) + len(rows)
+        passes, near = self.reader.passing(ids, self.state.query.where), self._nearness(ids)
 
-        def far(at: int) -> tuple[int, int, bool, float, str]:
-            chunk, row = chunks[at], rows.get(int(ids[at]), nowhere)
-            return hits.get(chunk.id, nowhere), row, not passes[at], -float(near[at]), chunk.id
+        def key(at: int) -> tuple[int, int, bool, float, str]:
+            chunk, row = chunks[at], rows.get(int(ids[at]), absent)
+            return hits.get(chunk.id, absent), row, not passes[at], -float(near[at]), chunk.id
 
-        return chunks[min(range(len(chunks)), key=far)]
+        return chunks[min(range(len(chunks)), key=key)]
 
-    def way(self, chunk: Chunk) -> Way:
+    def trace_of(self, chunk: Chunk) -> ChunkTrace:
         legs = tuple(self._in_leg(each, chunk) for each in self.lists)
-        later, before = [], Slate(self.slate.query)
-        for traced in self.traces:
-            if traced.slate.hits is not before.hits:
+        later, before = [], QueryState(self.state.query)
+        for traced in self.waves:
+            if traced.state.hits is not before.hits:
                 later.append(_in_hits(traced, chunk))
-            before = traced.slate
-        return Way(legs, self._in_fusion(chunk), tuple(later))
+            before = traced.state
+        return ChunkTrace(legs, self._in_fusion(chunk), tuple(later))
 
     def blocking(self, chunk: Chunk) -> tuple[Clause, ...]:
-        """The clauses of the filter that the chunk does not pass."""
+        """Return the clauses of the filter that the chunk fails."""
         number = _numbers([chunk])
-        return tuple(each for each in self.slate.query.where if not self.reader.passing(number, (each,))[0])
+        return tuple(each for each in self.state.query.where if not self.reader.passing(number, (each,))[0])
 
-    def loss(self, chunk: Chunk, way: Way) -> Loss:
+    def dropped_at(self, chunk: Chunk, trace: ChunkTrace) -> DroppedAt:
         if not self.reader.passing(_numbers([chunk]), ())[0]:
-            return Loss("store", "it is no longer searchable; its file was indexed again or removed")
+            return DroppedAt("store", "it is no longer searchable; its file was indexed again or removed")
         if blocking := self.blocking(chunk):
-            return Loss("filter", f"the filter keeps it out: {'; '.join(map(told, blocking))}")
-        if way.fused is None:
-            return Loss("legs", "no leg answered, so nothing at all was found; `dowse doctor` tells why")
-        if way.fused.rank is None:
-            return Loss("legs", f"no leg brought it: {'; '.join(each.told for each in way.legs)}")
-        return self._lost_later(way.fused, way.later)
+            return DroppedAt("filter", f"the filter excludes it: {'; '.join(map(clause_text, blocking))}")
+        if trace.fused is None:
+            return DroppedAt("legs", "no leg answered, so there are no results; run `dowse doctor`")
+        if trace.fused.rank is None:
+            return DroppedAt("legs", f"no leg found it: {'; '.join(each.text for each in trace.legs)}")
+        return self._dropped_later(trace.fused, trace.later)
 
-    def _lost_later(self, fused: Place, later: Sequence[Place]) -> Loss:
-        k, window = self.slate.query.k, self.ready.profile.window
-        for before, after in pairwise((fused, *later)):
+    def _dropped_later(self, fused: StagePosition, later: Sequence[StagePosition]) -> DroppedAt:
+        k, window = self.state.query.k, self.ready.profile.window
+        steps = list(pairwise((fused, *later)))
+        for before, after in steps:
             if after.rank is not None:
                 continue
             if before is fused:
-                return Loss("fuse", f"fusion put it at rank {fused.rank} of {fused.of}, and {window} go on")
-            return Loss(after.stage, f"{after.stage} took it out, from rank {before.rank}")
-        for before, after in reversed(list(pairwise((fused, *later)))):
+                reason = f"fusion ranked it {fused.rank} of {fused.of}; later stages see {window}"
+                return DroppedAt("fuse", reason)
+            return DroppedAt(after.stage, f"{after.stage} removed it, from rank {before.rank}")
+        for before, after in reversed(steps):
             if (before.rank or 0) <= k < (after.rank or 0):
-                return Loss(
-                    after.stage, f"{after.stage} moved it from rank {before.rank} to {after.rank}; {k} are shown"
-                )
+                reason = f"{after.stage} moved it from rank {before.rank} to {after.rank}; the limit is {k}"
+                return DroppedAt(after.stage, reason)
         last = later[-1] if later else fused
-        return Loss(
-            "fuse",
-            f"fusion put it at rank {fused.rank} of {fused.of}; in the end it is at {last.rank}, and {k} are shown",
-        )
+        return DroppedAt("limit", f"its rank is {last.rank} of {last.of}; the limit is {k}")
 
     def _nearness(self, ids: Ids) -> Values:
-        """Shares of each leg's best score, added up: tells which chunk of a document came nearest."""
+        """Return the sum of shares of each leg's best score: it tells which chunk of a document came nearest."""
         total = np.zeros(len(ids))
         for each in self.lists:
             best = float(each.found.scores.max(initial=0.0))
             total += np.nan_to_num(self._exact(each, ids), nan=0.0) / (best if best > 0 else 1.0)
         return total
 
-    def _in_fusion(self, chunk: Chunk) -> Place | None:
+    def _in_fusion(self, chunk: Chunk) -> StagePosition | None:
         fused = self.fused
         if fused is None:
             return None
-        rows = np.flatnonzero(fused.ids == _numbers([chunk])[0])
-        if not len(rows):
-            return Place("fuse", None, len(fused.ids))
-        return Place("fuse", int(rows[0]) + 1, len(fused.ids), float(fused.values[rows[0]]))
+        row = _index(fused.ids, _numbers([chunk]))
+        value = None if row is None else float(fused.values[row])
+        return StagePosition("fuse", None if row is None else row + 1, len(fused.ids), value)
 
-    def _in_leg(self, asked: Ranking, chunk: Chunk) -> Place:
-        ids, brought = _numbers([chunk]), len(asked.found.ids)
+    def _in_leg(self, asked: Ranking, chunk: Chunk) -> StagePosition:
+        ids, found = _numbers([chunk]), len(asked.found.ids)
         score = float(self._exact(asked, ids)[0])
         if np.isnan(score):
-            return Place(asked.leg, None, brought, None, "it has no vector yet")
+            return StagePosition(asked.leg, None, found, None, "it has no vector yet")
         if asked.vector is None and score == 0:
-            return Place(asked.leg, None, brought, 0.0, "no word of the question occurs in it")
-        if not self.reader.passing(ids, self.slate.query.where)[0]:
-            return Place(asked.leg, None, brought, score, "the filter keeps it out")
-        at = np.flatnonzero(asked.found.ids == ids[0])
-        if len(at):
-            return Place(asked.leg, int(at[0]) + 1, brought, score)
+            return StagePosition(asked.leg, None, found, 0.0, "it holds no word of the question")
+        if not self.reader.passing(ids, self.state.query.where)[0]:
+            return StagePosition(asked.leg, None, found, score, "the filter excludes it")
+        row = _index(asked.found.ids, ids)
+        if row is not None:
+            return StagePosition(asked.leg, row + 1, found, score)
         rank = self._rank_beyond(asked, ids)
-        where = f"rank {rank:,}" if rank else f"not among the best {FARTHEST:,}"
-        return Place(asked.leg, rank, brought, score, f"{where}, and the leg brings {brought}")
+        place = f"rank {rank:,}" if rank else f"not among the best {FARTHEST:,}"
+        return StagePosition(asked.leg, rank, found, score, f"{place}; the leg returns {found}")
 
     def _rank_beyond(self, asked: Ranking, ids: Ids) -> int | None:
-        """Where a leg would have it if it went on."""
-        deep, where = min(self.reader.stats.chunks, FARTHEST), self.slate.query.where
+        """Return the rank in a leg without its limit."""
+        deep, where = min(self.reader.stats.chunks, FARTHEST), self.state.query.where
         if asked.vector is None:
             found = self.reader.search_words(asked.leg, asked.terms, deep, where)
         else:
             found = self.reader.search_vectors(asked.vector, deep, where)
-        at = np.flatnonzero(found.ids == ids[0])
-        return int(at[0]) + 1 if len(at) else None
+        row = _index(found.ids, ids)
+        return None if row is None else row + 1
 
     def _exact(self, asked: Ranking, ids: Ids) -> Values:
         if asked.vector is None:
@@ -204,23 +202,30 @@ class Walked:
         return self.reader.score_vectors(asked.vector, ids)
 
 
-def told(clause: Clause) -> str:
-    """As `language is one of go, rust`."""
-    words = {"Eq": "is", "Ne": "is not", "In": "is one of", "Gt": "is above", "Lt": "is below", "Prefix": "starts with"}
+def clause_text(clause: Clause) -> str:
+    """Return a clause as `language is one of go, rust`."""
     value = getattr(clause, "values", None) or getattr(clause, "patterns", None) or (getattr(clause, "value", ""),)
-    return f"{clause.field} {words.get(type(clause).__name__, 'is like')} {', '.join(map(str, value))}"
+    return f"{clause.field} {_OPERATORS.get(type(clause).__name__, 'matches')} {', '.join(map(str, value))}"
 
 
 def _stands_for(hit: Hit, chunk: Chunk) -> bool:
-    return chunk.id in (hit.chunk.id, hit.found.id) or (hit.child is not None and hit.chunk.id == chunk.parent_id)
+    own = chunk.id in (hit.chunk.id, hit.found.id) or (hit.child is not None and hit.chunk.id == chunk.parent_id)
+    return own or any(_stands_for(each, chunk) for each in hit.passages)
 
 
-def _in_hits(traced: Traced, chunk: Chunk) -> Place:
-    hits = traced.slate.hits
+def _in_hits(traced: Traced, chunk: Chunk) -> StagePosition:
+    hits, stage = traced.state.hits, traced.trace[-1].stage
     rank = next((at for at, hit in enumerate(hits, start=1) if _stands_for(hit, chunk)), None)
-    hit = None if rank is None else hits[rank - 1]
-    why = next((each.why for each in reversed(hit.scores) if each.stage == traced.trace[-1].stage), "") if hit else ""
-    return Place(traced.trace[-1].stage, rank, len(hits), None if hit is None else hit.value, why)
+    if rank is None:
+        return StagePosition(stage, None, len(hits))
+    hit = hits[rank - 1]
+    why = next((each.why for each in reversed(hit.scores) if each.stage == stage), "")
+    return StagePosition(stage, rank, len(hits), hit.value, why)
+
+
+def _index(ids: Ids, wanted: Ids) -> int | None:
+    rows = np.flatnonzero(ids == wanted[0])
+    return int(rows[0]) if len(rows) else None
 
 
 def _numbers(chunks: Sequence[Chunk]) -> Ids:

@@ -1,11 +1,10 @@
-"""Why a hit has its place: its row of the fused arrays goes in, a score and a sentence per stage come out."""
+"""Score history of a hit: a score and a sentence for each leg and for fusion."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
 from math import isnan
-from typing import Any
 
 from dowse.query.stages.fusion import ReciprocalRank, ZScore
 from dowse.query.stages.fusion_nested import CrossQuery
@@ -17,19 +16,17 @@ Matched = Mapping[Leg, tuple[str, ...]]
 
 
 def history(fused: Fused, row: int, matched: Matched) -> tuple[Score, ...]:
-    """What each leg and fusion gave one chunk, in that order. A variant's legs are named dense~1, bm25_nlp~1 …"""
+    """Return the scores of each leg and of fusion. Legs of a variant are named dense~1, bm25_nlp~1 …"""
     return Historian(fused, row + 1)(row, matched)
 
 
 class Historian:
-    """`history` of the first `count` chunks of one fusion: what all of them share is worked out once."""
+    """Histories of the first `count` chunks of a fusion; shared parts are computed once."""
 
     def __init__(self, fused: Fused, count: int) -> None:
         self._fused = fused
         self._count = count
         self._values: list[float] = fused.values[:count].tolist()
-        # A paraphrase's scores are in the history; these are the question's own (B-64).
-        self._own = [(f"{each.leg}_score", each.scores[:count].tolist()) for each in fused.columns if not each.variant]
 
     @cached_property
     def _legs(self) -> list[_LegHistory]:
@@ -40,21 +37,12 @@ class Historian:
         total = sum(column.weight for column in self._fused.columns)
         return [column.weight / total if total else 0.0 for column in self._fused.columns]
 
-    def value(self, row: int) -> float:
-        return self._values[row]
-
-    def give_legs(self, given: dict[str, Any], row: int) -> None:
-        """The exact score in each leg, as `dense_score` and so on, where it took part and the chunk has a vector."""
-        for name, scores in self._own:
-            if not isnan(scores[row]):
-                given[name] = scores[row]
-
     def __call__(self, row: int, matched: Matched) -> tuple[Score, ...]:
         legs = [leg(row, () if leg.column.variant else matched.get(leg.column.leg, ())) for leg in self._legs]
         return (*legs, Score("fuse", self._values[row], row + 1, self._fusion(row)))
 
     def _fusion(self, row: int) -> str:
-        """The sum as it was made, term by term."""
+        """Return the sum of the fusion, term by term."""
         fused, method = self._fused, self._fused.method
         if isinstance(method, CrossQuery):
             ranks = (int(each[row]) or method.missing_rank for each in fused.queries)
@@ -67,12 +55,12 @@ class Historian:
             for share, leg in zip(self._shares, self._legs, strict=True)
         )
         formula = f"z^{method.exponent:g}" if isinstance(method, ZScore) else method.name
-        company = "" if fused.company is None else f" + {fused.company[row]:.2f} company"
-        return f"{formula}: " + " + ".join(terms) + company
+        smoothing = "" if fused.smoothing is None else f" + {fused.smoothing[row]:.2f} neighbours"
+        return f"{formula}: " + " + ".join(terms) + smoothing
 
 
 class _LegHistory:
-    """One leg's word on any chunk."""
+    """Scores of one leg, in words."""
 
     def __init__(self, column: Column, count: int) -> None:
         self.column = column
@@ -88,7 +76,7 @@ class _LegHistory:
             return Score(self._name, 0.0, 0, "no vector yet, so it counts neither for nor against")
         place = f"rank {rank} of {found}" if rank else f"not among the leg's best {found}"
         if self.column.leg == "dense":
-            return Score(self._name, value, rank, f"cosine {_short(value)}, {place}")
+            return Score(self._name, value, rank, f"cosine {value:.2f}, {place}")
         if value == 0:
             return Score(self._name, value, rank, "no query term occurs")
         terms = f" for {', '.join(matched)}" if matched else ""
@@ -105,11 +93,5 @@ def _label(column: Column) -> str:
     return f"{LABELS[column.leg]}~{column.variant}" if column.variant else LABELS[column.leg]
 
 
-def _short(value: float) -> str:
-    """Two places, without the zero before the point."""
-    return f"{value:.2f}".replace("0.", ".", 1) if abs(value) < 0.995 else f"{value:.2f}"
-
-
 def _weight(value: float) -> str:
-    """Three significant digits, without the zero before the point."""
-    return f"{value:.3g}".removeprefix("0") or "0"
+    return f"{value:.3g}"

@@ -1,9 +1,10 @@
-"""A question goes in; up to three other wordings of it, and its type if wanted, come out of one call to an LLM."""
+"""Query expansion: up to three other wordings of a query, and its type, from one call to an LLM."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dowse.types import QueryType
 
@@ -12,10 +13,10 @@ if TYPE_CHECKING:
 
     from dowse.ports import LLM
 
-MOST_VARIANTS = 3  # C-21
-VARIANT_WEIGHT = 0.8  # against the original's 1 (C-22), so that drift cannot outvote the user
-LONGEST_CHARACTERS = 300  # of a variant; chosen: longer ones are answers, not questions
-MAX_TOKENS = 400  # chosen: three variants of the longest kind and the frame around them
+MOST_VARIANTS = 3  # chosen: one with synonyms, one narrower, one wider
+VARIANT_WEIGHT = 0.8  # against the original's 1, so that a drifting variant cannot outvote the query
+LONGEST_CHARACTERS = 300  # of a variant; chosen: longer ones are answers
+MAX_TOKENS = 400  # chosen: three variants of the longest kind as JSON
 
 _DEFINITIONS = """\
 - factual: asks for a specific fact, number or definition
@@ -29,17 +30,16 @@ _AXES = """\
 _INNER_KEYS = ("query", "text", "variant", "question")
 
 
-@dataclass(frozen=True)
-class Consulted:
-    """What the model said that could be used."""
+class Consulted(msgspec.Struct, frozen=True):
+    """The usable part of the model's reply."""
 
     variants: tuple[str, ...] = ()
     query_type: QueryType | None = None
-    note: str = ""  # what it was asked for and did not give
+    note: str = ""  # what the model did not deliver
 
 
 def consult(llm: LLM, text: str, *, variants: int, classify: bool, timeout_s: float) -> Consulted:
-    """One call. A model that answers nonsense costs only what it was asked for: `note` says so."""
+    """Call the model once. A useless reply costs only the requested variants or type; `note` reports it."""
     wanted = min(variants, MOST_VARIANTS)
     prompt, schema = _prompt(text, wanted, classify=classify), _schema(wanted, classify=classify)
     reply = llm.complete_json(prompt, schema, timeout_s, max_tokens=MAX_TOKENS)
@@ -47,16 +47,16 @@ def consult(llm: LLM, text: str, *, variants: int, classify: bool, timeout_s: fl
     told = type_of(reply) if classify else None
     notes = []
     if wanted and not found:
-        notes.append(f"{llm.model} gave no other wording; the question is searched for as it is")
+        notes.append(f"{llm.model} returned no other wording; the query is searched as it is")
     if classify and told is None:
-        notes.append(f"{llm.model} named no known type of question; the rules decided")
+        notes.append(f"{llm.model} returned no known query type; the rules decided")
     return Consulted(found, told, "; ".join(notes))
 
 
 def variants_of(reply: Any, original: str, most: int) -> tuple[str, ...]:
-    """Distinct wordings, in order, from any shape: {"variants": […]}, {"queries": […]}, […], strings or objects.
+    """Return distinct wordings, in order, from any shape: {"variants": […]}, {"queries": […]}, […], strings or objects.
 
-    Blank ones, the original in other letters and overlong ones are dropped; a lone string is no list (B-25).
+    Blank and overlong wordings and the original in other letters are dropped; a lone string is no list.
     """
     seen = {_key(original)}
     kept: list[str] = []
@@ -69,7 +69,7 @@ def variants_of(reply: Any, original: str, most: int) -> tuple[str, ...]:
 
 
 def type_of(reply: Any) -> QueryType | None:
-    """The named type; None when it is missing, of another kind than text, or unknown (B-53)."""
+    """Return the named type; None when it is missing, no text, or unknown."""
     if not isinstance(reply, dict):
         return None
     named = next((reply[key] for key in ("type", "query_type", "category") if key in reply), None)
@@ -78,7 +78,7 @@ def type_of(reply: Any) -> QueryType | None:
 
 
 def _list_of(reply: Any) -> list[Any]:
-    """The list under a known key, else the first list of strings in the reply (B-24)."""
+    """Return the list under a known key, else the first list of strings in the reply."""
     if isinstance(reply, list):
         return reply
     if not isinstance(reply, dict):

@@ -1,4 +1,4 @@
-"""A question goes in, what it spells as code comes out: names, files, places, error codes, quoted phrases."""
+"""Mentions: parts of a query that are spelled as code, such as names, files, lines, error codes and quotes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Kind = Literal["code", "phrase", "place", "file", "call", "dotted", "error", "sn
 
 
 class Mention(msgspec.Struct, frozen=True):
-    """Something that the question spells as code or in quotes."""
+    """A part of the query that is spelled as code or in quotes."""
 
     kind: Kind
     text: str  # as written, without the marks around it
@@ -21,7 +21,7 @@ class Mention(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str | None:
-        """What a symbol or file would be called; None where it is no name."""
+        """The name of a symbol or file; None where the text is no name."""
         bare = self.text.strip()
         if self.kind in ("place", "code", "call"):
             bare = re.sub(r":\d+(?:[:-]\d+)*$", "", bare)
@@ -39,8 +39,8 @@ _EXTENSIONS = (
 _BLANK = re.compile(r"\s")
 _LONE_NAME = re.compile(r"[A-Za-z_$][\w$.]*")
 _DIGITS, _CAPITALS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-# In this order; what one has taken the next no longer sees. The second is what a match has a character of: most
-# questions have none of most of them, and are spared the search.
+# In this order; a match hides its text from later patterns. The second element holds characters that every match has
+# one of: most queries have none of them, which saves the search.
 _PATTERNS: tuple[tuple[Kind, str, re.Pattern[str]], ...] = (
     ("code", "`", re.compile(r"`{1,3}(?P<text>[^`\n]{1,200}?)`{1,3}")),
     (
@@ -69,21 +69,21 @@ _PATTERNS: tuple[tuple[Kind, str, re.Pattern[str]], ...] = (
     ("error", _DIGITS, re.compile(r"\b(?P<text>[A-Z]{1,8}(?:-[A-Z]{1,8})?-?\d{2,6}[A-Z]?)\b")),
     ("camel", _CAPITALS, re.compile(r"\b(?P<text>[A-Za-z][A-Za-z0-9]*[a-z0-9][A-Z]\w*|[A-Z]{2,}[a-z]\w+)\b")),
 )
-# Look like error codes and are standards, ciphers, models or number formats.
+# Standards, ciphers, models and number formats that look like error codes.
 _NO_CODES = """
     AES BF COVID FP GPT H HTTP INT IPV ISO MD MP Q RFC RSA SHA UINT UTF V X
 """
-# Spelled in camel case by everyone, and the name of a thing in the world, not in the code.
+# Product names in camel case, which are rarely symbols.
 _NO_NAMES = """
     clickhouse devops dynamodb ebay facebook github gitlab graphql iphone ipad javascript latex linkedin macos mcdonald
     mongodb mysql nodejs openai opentelemetry paypal postgresql powershell pytorch rabbitmq sqlite tensorflow typescript
     webassembly websocket wordpress youtube
 """
-LONGEST_CHARACTERS = 2_000  # chosen: beyond it stands a pasted log, in which everything looks like a name
+LONGEST_CHARACTERS = 2_000  # chosen: longer queries are pasted logs, in which everything looks like a name
 
 
 def find_mentions(text: str) -> tuple[Mention, ...]:
-    """In the order they stand; none overlaps another."""
+    """Return mentions in order; none overlaps another."""
     found: list[Mention] = []
     rest = text[:LONGEST_CHARACTERS]
     characters = set(rest)
@@ -96,8 +96,13 @@ def find_mentions(text: str) -> tuple[Mention, ...]:
     return tuple(sorted(found, key=lambda mention: mention.start))
 
 
+def lone_name(text: str) -> tuple[str, ...]:
+    """Return a query of one word, which may be the name of a symbol however it is spelled."""
+    return (text.strip(),) if _LONE_NAME.fullmatch(text.strip().rstrip("?!")) else ()
+
+
 def without(text: str, mentions: tuple[Mention, ...]) -> str:
-    """The question with each mention replaced by a word that no rule knows."""
+    """Return the query with each mention replaced by a word that no rule matches."""
     for mention in sorted(mentions, key=lambda each: -each.start):
         text = text[: mention.start] + "it" + text[mention.end :]
     return text
@@ -111,7 +116,7 @@ def _matches(kind: Kind, pattern: re.Pattern[str], text: str) -> Iterator[Mentio
 
 
 def _everyday(kind: Kind, text: str) -> bool:
-    """Whether it has the look of code and is ordinary writing."""
+    """Return whether text that looks like code is ordinary prose."""
     if kind == "error" and not text.startswith("0x"):
         return re.split(r"[-\d]", text)[0] in _NO_CODES.split()
     if kind == "camel":

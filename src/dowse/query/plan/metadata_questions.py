@@ -1,27 +1,27 @@
-"""A question goes in; if it asks what a document's metadata can say, which field of which document comes out."""
+"""Metadata questions: the field and the document that a query asks for, if it asks for metadata."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
-Asked = Literal["author", "published", "changed", "title", "doi", "works"]
+import msgspec
+
+MetadataField = Literal["author", "published", "changed", "title", "doi", "works"]
 
 
-@dataclass(frozen=True)
-class MetadataQuestion:
-    """Which field of what. For "works" the subject is a person, else it is a document."""
+class MetadataQuestion(msgspec.Struct, frozen=True):
+    """A field and its subject: a person for "works", else a document."""
 
-    asked: Asked
+    asked: MetadataField
     subject: str
-    kind: str = ""  # what the question calls the documents: "paper", "runbook"; "" when it does not say
+    kind: str = ""  # of document, as the query calls it: "paper", "runbook"; "" if it does not
 
 
 _WORD = re.compile(r"[a-z]+")
-LONGEST_CHARACTERS = 300  # chosen: a longer one asks for more than a field
-# No "result": a question about results is about what a document says.
+LONGEST_CHARACTERS = 300  # chosen: a longer query asks for more than a field
+# No "result": a query about results asks for content.
 _KINDS = (
     "adr|article|book|channel|chapter|config|design doc|doc|document|documentation|file|guide|manuscript|memo|module|"
     "note|page|paper|piece|post|postmortem|preprint|publication|readme|report|rfc|runbook|script|spec|specification|"
@@ -39,8 +39,8 @@ _WRITE = rf"(?:write|publish|author|{_WRITTEN})"
 _CHANGED = r"(?:changed|updated|modified|edited|revised|touched)"
 _BY = rf"(?:(?:that\s+|which\s+)?(?:are\s+|is\s+|were\s+|was\s+|have been\s+)?(?:{_WRITTEN}\s+)?by|from)"
 _PERSON = r"(?P<subject>[^\W\d_][\w.'’-]*(?:\s+[\w.'’-]+){0,4})"
-# Whole questions only: "who wrote" in the middle of another question asks for something else.
-_PATTERNS: tuple[tuple[Asked, str], ...] = (
+# Whole queries only: "who wrote" in the middle of another query asks for something else.
+_PATTERNS: tuple[tuple[MetadataField, str], ...] = (
     ("works", rf"{_PLEASE}(?:which|what|list|all|any|the)?\s*(?:all\s+|the\s+)*{_WORKS}\s+{_BY}\s+{_PERSON}"),
     ("works", rf"{_PLEASE}(?:which|what)\s+{_WORKS}\s+(?:did|has|have)\s+{_PERSON}\s+{_WRITE}"),
     ("works", rf"{_PLEASE}what\s+(?:did|has)\s+{_PERSON}\s+{_WRITE}"),
@@ -62,7 +62,7 @@ _PATTERNS: tuple[tuple[Asked, str], ...] = (
 )  # fmt: skip
 
 
-# A question without any of a field's words does not ask for it: the patterns cost 10 ms to compile, words cost nothing.
+# Words of which a query for the field has at least one: a look at them saves compiling the patterns (10 ms).
 _WORDS_OF: Mapping[str, frozenset[str]] = {
     asked: frozenset(words.split())
     for asked, words in (
@@ -80,7 +80,7 @@ _ANY_WORD = frozenset().union(*_WORDS_OF.values())
 
 
 def metadata_question(text: str) -> MetadataQuestion | None:
-    """Whole-word rules over the whole question. None: it asks for something else."""
+    """Return the field and subject that a query asks for; None if it asks for something else."""
     plain = " ".join(text.split()).strip(" ?!.")
     if len(plain) > LONGEST_CHARACTERS:
         return None
@@ -102,7 +102,7 @@ def metadata_question(text: str) -> MetadataQuestion | None:
 
 
 def _subject(text: str) -> tuple[str, str]:
-    """Without article, kind and quotes around it: `the paper "On Retries"` is On Retries, a paper."""
+    """Split off article, kind and quotes: `the paper "On Retries"` is On Retries, a paper."""
     bare = re.sub(r"^(?:the|this|that|our|an?)\s+", "", text.strip(), flags=re.IGNORECASE)
     opening = re.match(
         rf"({_KINDS})s?\s+(?:(?:called|titled|named|on|about|for|with\s+the\s+title)\s+)?", bare, re.IGNORECASE
@@ -118,7 +118,7 @@ def _subject(text: str) -> tuple[str, str]:
 
 
 def _is_person(subject: str) -> bool:
-    """A name has a capital, or is all there is; "from the last incident" is not one."""
+    """Return whether the words may be a name: with a capital, or at most two; not "the last incident"."""
     words = subject.split()
     return words[0].lower() not in {"the", "a", "an", "our", "this", "that", "my", "last", "which"} and (
         any(word[:1].isupper() for word in words) or len(words) <= 2

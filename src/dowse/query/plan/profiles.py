@@ -1,46 +1,56 @@
-"""The named pipelines: a name and a request go in, every knob of the query path comes out.
+"""Profiles: named sets of all knobs of the query pipeline.
 
-`default` is what was measured; the five others reproduce the systems that Dowse unites, each with its own order and
-constants (requirements S0 to S4), on Dowse's scale of [0,1] and without their bugs. docs/profiles.md tells them apart.
+`default` is the measured one. The five others reproduce the retrieval systems that Dowse unites, each with its own
+order and constants, on a scale of [0,1]; docs/profiles.md compares them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
+
+import msgspec
+from msgspec.structs import replace
 
 from dowse.errors import BadRequestError
 from dowse.ports import STANDARD
 from dowse.query.plan.classify import BY_TYPE
+from dowse.query.stages.document_groups import POOL
 from dowse.query.stages.freshness_and_boost import BOOST_RULES, BoostRule
-from dowse.query.stages.graph import GraphOptions
-from dowse.types import LEGS, Fusion, Leg, ParentMode, QueryRequest, QueryType
+from dowse.query.stages.graph import Count, GraphOptions, Share
+from dowse.types import LEGS, Fusion, Grouping, Leg, ParentMode, QueryRequest, QueryType
 
-POOL_FACTOR = 3  # candidates per leg for each hit wanted; design 6
-POOL_MINIMUM = 20  # candidates per leg, however few hits are wanted; design 6
+POOL_FACTOR = 3  # candidates per leg and wanted hit; chosen
+POOL_MINIMUM = 20  # candidates per leg, however few hits are wanted; chosen
 
+# Ranges of the knobs, checked in tables of the user.
+NotNegative = Annotated[float, msgspec.Meta(ge=0)]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
 Merge = Literal["flat", "nested"]
 Link = Literal["heuristic", "score", "cross-encoder", "llm"]
 LINKS: tuple[Link, ...] = get_args(Link)
-Place = Literal[
-    "graph", "replace_parents", "rerank", "freshness", "boost", "min_score", "mmr", "exact", "slots", "attach_parents"
-]
-PLACES: tuple[Place, ...] = get_args(Place)
-"""Stages after hydration. A profile puts them in order; which of them run is another knob of each."""
+StageSlot = Literal[
+    "copies", "signals", "graph", "replace_parents", "rerank", "freshness", "boost", "min_score", "mmr", "exact",
+    "slots", "group", "attach_parents",
+]  # fmt: skip
+SLOTS: tuple[StageSlot, ...] = get_args(StageSlot)
+"""Stages after hydration. A profile orders them; other knobs turn each of them on or off."""
 
-ORDER: tuple[Place, ...] = (
-    "graph", "rerank", "freshness", "boost", "replace_parents", "min_score", "mmr", "exact", "slots", "attach_parents",
+ORDER: tuple[StageSlot, ...] = (
+    "copies", "signals", "graph", "rerank", "freshness", "boost", "replace_parents", "min_score", "mmr", "exact",
+    "slots", "group", "attach_parents",
 )  # fmt: skip
-PARENTS_FIRST: tuple[Place, ...] = (
-    "graph", "replace_parents", "rerank", "freshness", "boost", "min_score", "mmr", "exact", "slots", "attach_parents",
+PARENTS_FIRST: tuple[StageSlot, ...] = (
+    "copies", "signals", "graph", "replace_parents", "rerank", "freshness", "boost", "min_score", "mmr", "exact",
+    "slots", "group", "attach_parents",
 )  # fmt: skip
 EVEN: tuple[tuple[Leg, float], ...] = (("dense", 1.0), ("bm25_code", 1.0), ("bm25_nlp", 1.0))
 DENSE_AND_PROSE: tuple[Leg, ...] = ("dense", "bm25_nlp")
 
-# Fields of a request that are a profile's, too, under the same name.
+# Fields that a request and a profile share.
 SHARED = (
     "top_k", "fusion", "alpha", "missing_rank", "expand", "rerank_weight", "freshness_half_life_days",
     "freshness_weight", "boost", "parents", "min_score", "min_similarity", "mmr", "diversity", "graph", "expand_graph",
+    "group",
 )  # fmt: skip
 GRAPH_FIELDS = (
     ("graph_hops", "hops"), ("graph_relations", "relations"), ("graph_min_weight", "min_weight"),
@@ -48,56 +58,58 @@ GRAPH_FIELDS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Profile:
-    """Every knob. A request's own value always wins."""
+class Profile(msgspec.Struct, frozen=True):
+    """All knobs of the pipeline. A value of the request overrides them."""
 
     name: str
-    top_k: int = 10
-    legs: tuple[Leg, ...] = LEGS  # at most these; a request may ask fewer
+    top_k: Count = 10
+    legs: tuple[Leg, ...] = LEGS  # a request may choose fewer
     fusion: Fusion = "z"
-    alpha: float = 0.7  # weight of the dense leg; measured with what follows: .65 costs .001 (decision 0011)
-    weights: tuple[tuple[Leg, float], ...] | None = None  # by leg, instead of alpha
-    exponent: float = 2.0  # of z; measured with crowd and pull: at 1.5 it costs .003 (decision 0011)
-    crowd: float = 0.15  # of a crowd's likeness, taken from cosines; 0 turns it off; measured (decision 0011)
-    pull: float = 0.3  # of a chunk's neighbours on its sum; 0 turns it off; measured (decision 0011)
-    depth: int = 100  # candidates per leg; measured: 60 and 200 differ by less than .001 (lab/quality.md section 4)
-    k1: float = STANDARD.k1  # of BM25: how soon a repeated term adds no more
-    b: float = STANDARD.b  # of BM25: how much a long chunk is discounted
-    rank_constant: int = 60  # of reciprocal rank fusion; Cormack, Clarke and Büttcher, SIGIR 2009
-    missing_rank: int | None = None
-    window: int = 50  # hits whose text is fetched, for the stages after fusion; design 6
-    by_type: tuple[tuple[QueryType, float, int], ...] = ()  # (type, alpha, top_k)
-    classify_by_llm: bool = False  # the rules are free and do as well in the default (C-24)
-    steer: bool = False  # identifiers shift alpha; unproven, see docs/profiles.md
+    alpha: Share = 0.7  # weight of the dense leg; 0.65 costs 0.001 nDCG (docs/trials/fusion.md)
+    weights: tuple[tuple[Leg, NotNegative], ...] | None = None  # by leg, instead of alpha
+    exponent: Positive = 2.0  # of z; at 1.5 it costs 0.003 nDCG (docs/trials/neighbour-smoothing.md)
+    hubness: Share = 0.15  # share of a hub's surplus cosine that it loses; 0: off (same page)
+    smoothing: Share = 0.3  # share of its neighbours in a chunk's sum; 0: off (same page)
+    depth: Count = 100  # candidates per leg; measured: 60 and 200 differ by less than 0.001 nDCG
+    k1: NotNegative = STANDARD.k1  # of BM25: saturation of repeated terms
+    b: Share = STANDARD.b  # of BM25: discount of long chunks
+    rank_constant: Annotated[int, msgspec.Meta(ge=0)] = (
+        60  # of reciprocal rank fusion; Cormack, Clarke and Büttcher, SIGIR 2009
+    )
+    missing_rank: Count | None = None
+    window: Count = 50  # hits that later stages see; chosen
+    by_type: tuple[tuple[QueryType, Share, Count], ...] = ()  # (type, alpha, top_k)
+    classify_by_llm: bool = False  # the rules are free, and as good in the default
     expand: bool = False
-    merge: Merge = "flat"  # how the variants' lists become one (C-22)
-    rerank: tuple[Link, ...] = ("cross-encoder",)  # those that are configured run
-    rerank_weight: float = 0.7  # S3-17, C-12
-    llm_window: int = 20  # candidates an LLM reads; S3-39: 15 to 25 is the sweet spot
-    llm_scale: tuple[float, float] = (0.0, 10.0)  # C-09
-    llm_characters: int = 800  # of each passage
-    rerank_timeout_s: float = 10.0  # for one link of the chain; R-34
-    freshness_half_life_days: float = 90.0  # S0-01
-    freshness_weight: float = 0.1  # S0-01; 0 turns it off
-    freshness_boost_only: bool = False  # C-14
+    merge: Merge = "flat"  # of the variants' lists
+    rerank: tuple[Link, ...] = ("cross-encoder",)  # each runs if it is configured
+    rerank_weight: Share = 0.7  # of the reranker's score; the score before it has the rest
+    llm_window: Count = 20  # candidates an LLM reads; chosen: 15 to 25 is usual
+    llm_scale: tuple[float, float] = (0.0, 10.0)
+    llm_characters: Count = 800  # of each passage
+    rerank_timeout_s: Positive = 10.0  # of one reranker; chosen: people wait no longer
+    freshness_half_life_days: Positive = 90.0
+    freshness_weight: Share = 0.1  # 0: off
+    freshness_boost_only: bool = False  # nothing sinks for its age
     boost: bool = True
     boost_rules: tuple[BoostRule, ...] = BOOST_RULES
-    boost_cap: float | None = 1.5  # C-15
+    boost_cap: Positive | None = 1.5  # None: factors multiply without a limit
     parents: ParentMode = "attach"
-    min_score: float = 0.0
-    min_similarity: float | None = None
+    min_score: Share = 0.0
+    min_similarity: Annotated[float, msgspec.Meta(ge=-1, le=1)] | None = None
     mmr: bool = False
-    diversity: float = 0.3  # S1-06
-    exact: bool = True  # a name asked for as an identifier comes first
-    metadata: bool = True  # questions about documents are answered from their metadata
+    diversity: Share = 0.3
+    signals: bool = True  # names and kinds of files and symbols (docs/trials/repositories.md)
+    group: Grouping = "none"
+    exact: bool = True  # a symbol that the query names ranks first
+    metadata: bool = True  # answer questions about documents from their metadata
     graph: bool = False
-    graph_options: GraphOptions = field(default_factory=GraphOptions)
+    graph_options: GraphOptions = msgspec.field(default_factory=GraphOptions)
     expand_graph: bool = False
-    order: tuple[Place, ...] = ORDER
+    order: tuple[StageSlot, ...] = ORDER
 
     def adjusted(self, request: QueryRequest) -> Profile:
-        """This profile with the request's own values in it. Doing it twice changes nothing."""
+        """Return this profile with the values of the request. Idempotent."""
         asked = vars(request)
         given: dict[str, Any] = {name: value for name in SHARED if (value := asked[name]) is not None}
         top_k = given.get("top_k", self.top_k)
@@ -107,21 +119,18 @@ class Profile:
             "weights": self.weights if request.alpha is None and request.weights is None else request.weights,
             "depth": pool if request.depth is None else request.depth,
             "rank_constant": self.rank_constant if request.k is None else request.k,
-            "window": max(self.window, top_k),
+            "window": max(self.window, top_k, POOL if given.get("group", self.group) == "document" else 0),
             "rerank": _chain(request.rerank, self.rerank),
             "graph_options": _graph_options(request, self.graph_options),
         }
-        # Most requests change nothing, and copying forty fields takes longer than finding that out.
-        own = vars(self)
-        changes = {name: value for name, value in given.items() if value != own[name]}
+        changes = {name: value for name, value in given.items() if value != getattr(self, name)}
         return replace(self, **changes) if changes else self
 
     def for_type(self, query_type: QueryType, request: QueryRequest) -> Profile:
-        """With the parameters of that type of question, where the request does not say otherwise (C-23)."""
+        """Return this profile with the parameters of a query type; values of the request override them."""
         for kind, alpha, top_k in self.by_type:
             if kind == query_type:
-                changed = replace(self, alpha=alpha, top_k=top_k)
-                return changed.adjusted(request)
+                return replace(self, alpha=alpha, top_k=top_k).adjusted(request)
         return self
 
 
@@ -144,22 +153,23 @@ def _graph_options(request: QueryRequest, own: GraphOptions) -> GraphOptions:
 _PLAIN = Profile(
     "",
     fusion="rrf",
-    crowd=0.0,
-    pull=0.0,
+    hubness=0.0,
+    smoothing=0.0,
     depth=POOL_MINIMUM,
     rerank=(),
-    rerank_weight=1.0,  # these systems replace the score (C-12)
+    rerank_weight=1.0,  # a reranker replaces the score
     freshness_weight=0.0,
     boost=False,
     parents="off",
+    signals=False,
     exact=False,
     metadata=False,
 )
-"""What the five systems have in common: RRF, and nothing that they did not have."""
+"""Common base of the five systems: reciprocal rank fusion, and no stage that they lack."""
 
 PROFILES = (
     Profile("default"),
-    # S0: three lists that count the same, cross-encoder, freshness, boosts that stack (B-14), services.
+    # Three lists of equal weight, cross-encoder, freshness, boosts without a limit.
     replace(
         _PLAIN,
         name="engineering",
@@ -170,7 +180,7 @@ PROFILES = (
         boost=True,
         boost_cap=None,
     ),
-    # S1: three paraphrases, an LLM that scores from 0 to 10, MMR, the best five, with section and document.
+    # Three paraphrases, an LLM that scores from 0 to 10, MMR, five hits with section and document.
     replace(
         _PLAIN,
         name="documents",
@@ -182,7 +192,7 @@ PROFILES = (
         mmr=True,
         parents="attach",
     ),
-    # S2: keyword .6 and semantic 1.0 (R-28), then names and summaries; an exact name comes first.
+    # Keyword weight 0.6 against 1.0, then names and summaries; an exact name ranks first.
     replace(
         _PLAIN,
         name="entities",
@@ -191,7 +201,7 @@ PROFILES = (
         rerank=("heuristic",),
         exact=True,
     ),
-    # S3: weights and hits by type of question, what a leg misses counts as rank 1000, an LLM from 1 to 10 at .7.
+    # Weights and hits by query type, rank 1,000 for chunks that a leg misses, an LLM from 1 to 10 at 0.7.
     replace(
         _PLAIN,
         name="papers",
@@ -209,7 +219,7 @@ PROFILES = (
         llm_characters=500,
         metadata=True,
     ),
-    # S4: keyword .3, parents before the reranker, a minimum score, and the chunk graph with its literal formula.
+    # Keyword weight 0.3, parents before the reranker, a minimum score, the chunk graph with its literal formula.
     replace(
         _PLAIN,
         name="graph",

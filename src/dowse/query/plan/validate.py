@@ -1,4 +1,4 @@
-"""The border of the query path: a request goes in, its filter comes out, or an error says what to change."""
+"""Validation of a request: return its filter, or raise an error that names the field to change."""
 
 from __future__ import annotations
 
@@ -8,36 +8,52 @@ from typing import get_args
 
 from dowse.errors import BadRequestError
 from dowse.filters import Filter, from_request
-from dowse.query.plan.profiles import LINKS, POOL_FACTOR, PROFILES, Profile, named
+from dowse.query.plan.profiles import LINKS, POOL_FACTOR, Profile
 from dowse.types import LEGS, Fusion, ParentMode, QueryRequest, QueryType
 
 LARGEST_TOP_K = 10_000  # chosen: more is an export, not a search
 LARGEST_DEPTH = POOL_FACTOR * LARGEST_TOP_K
-LONGEST_DEADLINE_S = 86_400  # a day; chosen: what waits longer has no deadline, and clocks overflow somewhere
-MOST_HOPS = 2  # design 6: beyond, everything is near everything
+LONGEST_DEADLINE_S = 86_400  # a day; chosen: clocks overflow somewhere above it
+MOST_HOPS = 2  # chosen: beyond it every chunk is near every other
 
 
-def validated(request: QueryRequest, profiles: tuple[Profile, ...] = PROFILES) -> Filter:
-    """All filters of the request as one."""
-    for checks in (_text, _choices, _counts, _shares, _spans, _legs, _weights):
+# Counts with their least and largest value, and the fields in [0,1].
+_COUNTS: tuple[tuple[str, int, int | None], ...] = (
+    ("top_k", 1, LARGEST_TOP_K),
+    ("depth", 1, LARGEST_DEPTH),
+    ("k", 0, None),
+    ("missing_rank", 1, None),
+    ("graph_hops", 1, MOST_HOPS),
+    ("graph_slots", 0, LARGEST_TOP_K),
+)
+_SHARES = ("rerank_weight", "freshness_weight", "min_score", "diversity", "graph_weight", "graph_min_weight")
+_CHOICES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("fusion", "fusion", get_args(Fusion)),
+    ("parents", "parent mode", get_args(ParentMode)),
+    ("query_type", "query type", tuple(QueryType)),
+)
+
+
+def validated(request: QueryRequest, profile: Profile) -> Filter:
+    """Return all filters of the request as one."""
+    if not request.text.strip():
+        raise BadRequestError(
+            "the query is blank; type what you are looking for, as in `dowse search 'retry with backoff'`"
+        )
+    for checks in (_choices, _counts, _shares, _spans, _legs, _weights):
         for fault in checks(request):
             raise BadRequestError(fault)
-    _fits(request, named(request.profile, profiles))
+    top_k = profile.top_k if request.top_k is None else request.top_k
+    if request.graph_slots is not None and request.graph_slots > top_k:
+        raise BadRequestError(f"graph_slots is {request.graph_slots}, more than the {top_k} hits; give at most {top_k}")
     return from_request(request)
 
 
-def _text(request: QueryRequest) -> Iterator[str]:
-    if not request.text.strip():
-        yield "the query is blank; type what you are looking for, as in `dowse search 'retry with backoff'`"
-
-
 def _choices(request: QueryRequest) -> Iterator[str]:
-    if request.fusion is not None and request.fusion not in get_args(Fusion):
-        yield f"unknown fusion {request.fusion!r}; choose from {', '.join(get_args(Fusion))}"
-    if request.parents is not None and request.parents not in get_args(ParentMode):
-        yield f"unknown way with parents {request.parents!r}; choose from {', '.join(get_args(ParentMode))}"
-    if request.query_type is not None and request.query_type not in list(QueryType):
-        yield f"unknown type of question {request.query_type!r}; choose from {', '.join(QueryType)}"
+    for field, name, choices in _CHOICES:
+        value = getattr(request, field)
+        if value is not None and value not in choices:
+            yield f"unknown {name} {value!r}; choose from {', '.join(choices)}"
     if isinstance(request.rerank, str) and request.rerank != "none":
         names = [name.strip() for name in request.rerank.split(",")]
         for name in names:
@@ -48,15 +64,8 @@ def _choices(request: QueryRequest) -> Iterator[str]:
 
 
 def _counts(request: QueryRequest) -> Iterator[str]:
-    ranges = (
-        ("top_k", request.top_k, 1, LARGEST_TOP_K),
-        ("depth", request.depth, 1, LARGEST_DEPTH),
-        ("k", request.k, 0, None),
-        ("missing_rank", request.missing_rank, 1, None),
-        ("graph_hops", request.graph_hops, 1, MOST_HOPS),
-        ("graph_slots", request.graph_slots, 0, LARGEST_TOP_K),
-    )
-    for name, value, least, most in ranges:
+    for name, least, most in _COUNTS:
+        value = getattr(request, name)
         if value is None:
             continue
         if type(value) is not int:
@@ -67,10 +76,7 @@ def _counts(request: QueryRequest) -> Iterator[str]:
 
 
 def _shares(request: QueryRequest) -> Iterator[str]:
-    names = (
-        "rerank_weight", "freshness_weight", "min_score", "diversity", "graph_weight", "graph_min_weight",
-    )  # fmt: skip
-    for name in names:
+    for name in _SHARES:
         value = getattr(request, name)
         if value is not None and not 0 <= value <= 1:  # NaN fails both comparisons
             yield f"{name} is {value}; give a number between 0 and 1"
@@ -83,14 +89,14 @@ def _spans(request: QueryRequest) -> Iterator[str]:
     deadline_s, half_life = request.deadline_s, request.freshness_half_life_days
     if deadline_s is not None and not 0 < deadline_s <= LONGEST_DEADLINE_S:  # NaN fails both comparisons
         yield f"the deadline is {deadline_s} s; give a number of seconds above 0, at most {LONGEST_DEADLINE_S:,}"
-    if half_life is not None and not (isfinite(half_life) and half_life > 0):
-        yield f"freshness_half_life_days is {half_life}; give a number of days above 0, or freshness_weight 0 for none"
+    if half_life is not None and not (isfinite(half_life) and half_life >= 0):
+        yield f"freshness_half_life_days is {half_life}; give a number of days, 0 for no freshness"
 
 
 def _legs(request: QueryRequest) -> Iterator[str]:
     known = ", ".join(LEGS)
     if not request.legs:
-        yield f"no leg is asked; choose one or more of {known}"
+        yield f"no leg is chosen; choose one or more of {known}"
     for leg in request.legs:
         if leg not in LEGS:
             yield f"unknown leg {leg!r}; choose from {known}"
@@ -119,10 +125,3 @@ def _weights(request: QueryRequest) -> Iterator[str]:
         yield f"no weight is given for {', '.join(missing)}; give one to each leg, 0 to leave it out"
     if not any(weight > 0 for leg, weight in weights if leg in request.legs):
         yield "every weight is 0; give at least one leg a weight above 0"
-
-
-def _fits(request: QueryRequest, profile: Profile) -> None:
-    """What only the profile can tell."""
-    top_k = profile.top_k if request.top_k is None else request.top_k
-    if request.graph_slots is not None and request.graph_slots > top_k:
-        raise BadRequestError(f"graph_slots is {request.graph_slots}, more than the {top_k} hits; give at most {top_k}")

@@ -1,36 +1,34 @@
-"""How sure an answer is: a slate goes in; chances that compare between questions, and "nothing found", come out.
+"""Confidence: probabilities that compare between queries, and the decision "nothing found".
 
-A fused value says how a chunk stands against the others of its own query, so the best of a bad lot looks as good as a
-true answer. These chances come from what does not depend on the lot: the cosine, the share of the attainable BM25, and
-how many chunks there were to find something near in by chance. docs/scoring.md shows how far they can be trusted.
+A fused value compares a chunk with others of the same query, so that the best of bad candidates looks like an answer.
+The probabilities use features that do not depend on the candidates: the cosine, the share of the attainable BM25, and
+the size of the index. docs/scoring.md shows how far to trust them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import exp, log
 
 import msgspec
 import numpy as np
 
 from dowse.identity import id_number
-from dowse.ports import Ids, StoreReader, Values
-from dowse.query.stages.state import Fused, Hit, Slate
+from dowse.ports import Ids, QuerySession, Values
+from dowse.query.stages.state import Fused, Hit, QueryState
 from dowse.types import ChunkId, Leg
 
-TOP = 5  # hits, one of which has to be right for an answer to be right; chosen
-AGREED = 10  # places of a list that are looked at for agreement; chosen
+TOP = 5  # hits, one of which must be right for a right answer; chosen
+AGREED = 10  # ranks of a list that are compared for agreement; chosen
 
 
-@dataclass(frozen=True)
-class Logistic:
-    """1/(1 + e^−x), x the sum of the features, each times its coefficient, and the constant."""
+class Logistic(msgspec.Struct, frozen=True):
+    """Logistic function of the features times their coefficients plus the constant."""
 
     cosine: float  # in [0,1]
     coverage: float  # √ of the share of the attainable BM25, in the better word leg
     agreement: float  # share of ten places that both word legs fill with the same chunks
-    size: float  # ln of the number of chunks, within what was fitted
+    size: float  # ln of the number of chunks, within the fitted range
     constant: float
 
     def __call__(self, cosine: float, coverage: float, agreement: float, size: float) -> float:
@@ -38,26 +36,25 @@ class Logistic:
         return 1 / (1 + exp(-(x + self.constant)))
 
 
-@dataclass(frozen=True)
-class Fit:
-    """What was learnt for one embedding model: a cosine means something else in each."""
+class Fit(msgspec.Struct, frozen=True):
+    """Coefficients for one embedding model: the meaning of a cosine differs between models."""
 
     answer: Logistic  # one of the first five hits is right
     hit: Logistic  # this hit is right
-    nothing_below: float  # the answer's chance under which nothing is said to be found
+    nothing_below: float  # below this probability of the answer, the result is "nothing found"
     chunks: tuple[int, int]  # sizes of the smallest and the largest corpus it was fitted on
 
     def size(self, chunks: int) -> float:
-        """No trend is carried beyond what was seen."""
+        """Return ln of the number of chunks, clamped to the fitted range."""
         least, most = self.chunks
         return log(min(max(chunks, least), most))
 
 
-# Questions: of cranfield, cisi, cosqa, scifact, covidqa and irc_threads (up to 200 each) and of the sample company.
-# Without an answer: those of the other collections, 20 everyday questions and 60 strings of gibberish, per corpus. Both
-# sorts weigh the same, and so does each corpus. Ridge 1e-4 on standardised features. For MiniLM: cranfield, cisi,
-# covidqa and the sample. `nothing_below` was chosen: it costs 3 % (granite), 6 % (MiniLM) and 2 % (words) of the right
-# answers, in corpora that were left out of the fit.
+# Queries: of cranfield, cisi, cosqa, scifact, covidqa and irc_threads (up to 200 each) and of the sample project.
+# Without an answer: those of the other collections, 20 everyday queries and 60 strings of gibberish, per corpus. Both
+# sorts have equal weight, and so has each corpus. Ridge 1e-4 on standardised features. For MiniLM: cranfield, cisi,
+# covidqa and the sample. `nothing_below` is chosen: it costs 3 % (granite), 6 % (MiniLM) and 2 % (words) of the right
+# answers in corpora outside the fit.
 FITS: tuple[tuple[str, Fit], ...] = (
     (
         "granite-embedding-30m-english",
@@ -68,53 +65,55 @@ FITS: tuple[tuple[str, Fit], ...] = (
         Fit(Logistic(9.04, 5.1, 0.0, -1.24, 2.14), Logistic(6.36, 1.23, 0.0, 0.0, -5.04), 0.1, (499, 2592)),
     ),
 )
-# Without vectors, or with those of a model that was not fitted. Words alone tell an off-topic question less well.
+# Without vectors, or with those of another model. Words alone detect an off-topic query less well.
 WORDS = Fit(Logistic(0.0, 8.01, 1.94, 0.0, -5.33), Logistic(0.0, 4.56, 0.0, 0.0, -4.03), 0.1, (499, 6267))
 
 
-@dataclass(frozen=True)
-class Confidence:
-    """`value`: the chance that one of the first five hits answers the question."""
+class Confidence(msgspec.Struct, frozen=True):
+    """Probability that one of the first five hits is right, and of each shown hit."""
 
     value: float
     nothing_found: bool
-    of_hits: Mapping[ChunkId, float]  # the chance of each hit that is shown, by the id it is shown under
+    of_hits: Mapping[ChunkId, float]  # by the id of the shown chunk
 
 
 class Judge(msgspec.Struct, frozen=True):
-    """The last stage: says how sure the answer is. Changes no hit."""
+    """Last stage: adds the confidence. Changes no hit."""
 
-    store: StoreReader
-    model: str | None  # that embedded the question
+    store: QuerySession
+    model: str | None  # of the query's vector
     name: str = "confidence"
 
-    def __call__(self, slate: Slate, /) -> Slate:
-        return slate.changed(confidence=judged(slate, self.store, self.model))
+    def __call__(self, state: QueryState, /) -> QueryState:
+        return state.changed(confidence=judged(state, self.store, self.model))
 
 
-def judged(slate: Slate, reader: StoreReader, model: str | None) -> Confidence | None:
-    """None when nothing is shown, or no terms were made to judge it by. `model` embedded the question.
+def judged(state: QueryState, reader: QuerySession, model: str | None) -> Confidence | None:
+    """Return the confidence; None without hits or terms. `model` embedded the query.
 
-    A hit that bears the very name that the question spells is not "nothing", whatever its chance.
+    A hit with the exact name in the query is never "nothing found".
     """
-    shown = slate.hits[: slate.query.k]
-    if not shown or not slate.query.terms:
+    shown = state.hits[: state.query.k]
+    if not shown or not state.query.terms:
         return None
+    count = len(shown)
+    shown = (*shown, *(passage for hit in shown for passage in hit.passages))
     ids = np.array([id_number(hit.found.id) for hit in shown], np.uint64)
     fitted, chunks = dict(FITS).get(model or "", WORDS), reader.stats.chunks
-    cosines, coverages = _cosines(slate, reader, ids), _coverages(slate, reader, ids)
+    cosines, coverages = _cosines(state, reader, shown, ids), _coverages(state, reader, shown, ids)
     of_hits = {}
     for hit, cosine, coverage in zip(shown, cosines.tolist(), coverages.tolist(), strict=True):
         fit = _usable(fitted, cosine)
         of_hits[hit.chunk.id] = fit.hit(_known(cosine), coverage, 0.0, fit.size(chunks))
-    near = float(np.nan_to_num(cosines[:TOP], nan=-1.0).max())
+    first = min(count, TOP)
+    near = float(np.nan_to_num(cosines[:first], nan=-1.0).max())
     fit = _usable(fitted, near if near >= 0 else float("nan"))
-    value = fit.answer(max(near, 0.0), float(coverages[:TOP].max()), _agreement(slate.fused), fit.size(chunks))
+    value = fit.answer(max(near, 0.0), float(coverages[:first].max()), _agreement(state.fused), fit.size(chunks))
     return Confidence(value, value < fit.nothing_below and not _named(shown), of_hits)
 
 
 def _usable(fitted: Fit, cosine: float) -> Fit:
-    """Words have the word where there is no vector."""
+    """Return the fit for words where there is no vector."""
     return WORDS if np.isnan(cosine) else fitted
 
 
@@ -122,19 +121,19 @@ def _known(cosine: float) -> float:
     return 0.0 if np.isnan(cosine) else cosine
 
 
-def _cosines(slate: Slate, reader: StoreReader, ids: Ids) -> Values:
-    """To the question itself, not below 0; NaN where there is no vector, or the dense leg did not answer."""
-    fused = _fused_scores(slate, "dense")
+def _cosines(state: QueryState, reader: QuerySession, shown: Sequence[Hit], ids: Ids) -> Values:
+    """Return cosines to the query, at least 0; NaN without a vector or without the dense leg."""
+    fused = _fused_scores(state, shown, "dense")
     if fused is not None:
         return np.maximum(fused, 0.0)
-    asked = next((each.vector for each in slate.lists if each.vector is not None and each.variant == 0), None)
+    asked = next((each.vector for each in state.lists if each.vector is not None and each.variant == 0), None)
     return np.full(len(ids), np.nan) if asked is None else np.maximum(reader.score_vectors(asked, ids), 0.0)
 
 
-def _coverages(slate: Slate, reader: StoreReader, ids: Ids) -> Values:
-    """In the better leg, whether it was asked or not: a question to the dense leg alone has words, too."""
-    terms = {leg: of_leg for leg, of_leg in slate.query.terms if of_leg}
-    scores = {leg: fused for leg in terms if (fused := _fused_scores(slate, leg)) is not None}
+def _coverages(state: QueryState, reader: QuerySession, shown: Sequence[Hit], ids: Ids) -> Values:
+    """Return shares of the attainable BM25 in the better word leg, also if only the dense leg ran."""
+    terms = {leg: of_leg for leg, of_leg in state.query.terms if of_leg}
+    scores = {leg: fused for leg in terms if (fused := _fused_scores(state, shown, leg)) is not None}
     unknown = {leg: of_leg for leg, of_leg in terms.items() if leg not in scores}
     scores |= reader.score_words(unknown, ids) if unknown else {}
     attainable = reader.attainable_words(terms)
@@ -143,17 +142,16 @@ def _coverages(slate: Slate, reader: StoreReader, ids: Ids) -> Values:
     return best
 
 
-def _fused_scores(slate: Slate, leg: Leg) -> Values | None:
-    """What fusion has asked of the store already, of the hits that are shown; None when that is not all there is."""
-    shown = slate.hits[: slate.query.k]
+def _fused_scores(state: QueryState, shown: Sequence[Hit], leg: Leg) -> Values | None:
+    """Return the scores of shown hits that fusion computed; None unless it has all of them."""
     rows = [hit.row for hit in shown if hit.row is not None]
-    columns = () if slate.fused is None else slate.fused.columns
+    columns = () if state.fused is None else state.fused.columns
     column = next((each for each in columns if each.leg == leg and each.variant == 0), None)
     return None if column is None or len(rows) < len(shown) else column.scores[rows]
 
 
 def _agreement(fused: Fused | None) -> float:
-    """Of the word legs."""
+    """Return the agreement of the word legs."""
     legs: tuple[Leg, ...] = ("bm25_code", "bm25_nlp")
     columns = () if fused is None else [each for each in fused.columns if each.leg in legs and each.variant == 0]
     if len(columns) < len(legs):

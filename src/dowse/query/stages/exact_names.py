@@ -1,69 +1,106 @@
-"""A name asked for comes first: hits go in, those that bear a name the question spells as code come out in front."""
+"""Exact names: chunks whose name the query spells as code rank first."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 import numpy as np
 
-from dowse.filters import In
+from dowse.filters import Filter, In
 from dowse.identity import id_number, number_id
 from dowse.link_names import SYMBOL
-from dowse.ports import StoreReader
+from dowse.ports import QuerySession
 from dowse.query.stages.rerank_heuristic import folded, is_named
-from dowse.query.stages.state import Fused, Hit, Slate
+from dowse.query.stages.state import Fused, Hit, QueryState, StageScore
 from dowse.tokenizer import Tokenizer
-from dowse.types import Chunk, ChunkId, Score
+from dowse.types import Chunk, ChunkId
 
-MOST = 10  # chunks of one name that are looked up; chosen: a page of hits
+MOST = 10  # chunks per name; chosen: a page of hits
 
 
 class ExactNames(msgspec.Struct, frozen=True):
-    """Chunks whose name the question mentions (`retry_call`, EntityStore.search) come first, best value first.
+    """Stage that ranks chunks first whose name the query mentions (`retry_call`, EntityStore.search).
 
-    They are looked up by name, because a long question may leave them outside the pool. The value becomes the best
-    there is, so that hits stay sorted by their value.
+    It looks them up by name, because a long query may not find them. They get the best value of all hits, so that hits
+    stay sorted by value.
     """
 
-    store: StoreReader
+    store: QuerySession
     tokenizer: Tokenizer
     name: str = "exact"
 
-    def __call__(self, slate: Slate, /) -> Slate:
-        names = slate.query.mentions
+    def __call__(self, state: QueryState, /) -> QueryState:
+        names = state.query.mentions
         if not names:
-            return slate
+            return state
         wanted = {folded(name) for name in names}
-        hits = [*slate.hits, *self._looked_up(slate, names)]
-        named = [hit for hit in hits if is_named(hit.found, wanted)]
+        hits = [*state.hits, *self._looked_up(state, names)]
+        named = [hit for hit in hits if is_named(hit.found, wanted) or _defines(hit.found, wanted)]
         if not named:
-            return slate
-        named.sort(key=lambda hit: -hit.value)
+            return state
+        spelled = tuple(dotted(name) for name in names)
+        named.sort(key=lambda hit: (distance(hit.found, spelled), -hit.value))
         best = max(hit.value for hit in hits)
         first = (
-            hit.changed(value=best, scores=(*hit.scores, Score(self.name, best, rank, f"is named {_spelled(hit)}")))
+            hit.changed(
+                value=best, scores=(*hit.scores, StageScore(self.name, best, rank, f"is named {_spelled(hit)}"))
+            )
             for rank, hit in enumerate(named, start=1)
         )
         taken = {hit.chunk.id for hit in named}
-        return slate.changed(hits=(*first, *(hit for hit in slate.hits if hit.chunk.id not in taken)))
+        return state.changed(hits=(*first, *(hit for hit in state.hits if hit.chunk.id not in taken)))
 
-    def _looked_up(self, slate: Slate, names: Sequence[str]) -> list[Hit]:
-        """Chunks of that name that are not among the hits."""
-        there = {hit.found.id for hit in slate.hits}
+    def _looked_up(self, state: QueryState, names: Sequence[str]) -> list[Hit]:
+        """Return chunks of these names that are not among the hits."""
+        there = {hit.found.id for hit in state.hits}
         found: dict[ChunkId, None] = {}
         for name in names:
             last = name.replace("::", ".").replace("#", ".").rsplit(".", 1)[-1]
             terms = self.tokenizer.query(last)["bm25_code"]
-            # Most names belong to no symbol, and that is found out sooner than a filter goes through all chunks.
+            # Most names belong to no symbol: this check is cheaper than a filter over all chunks.
             if not terms or not self.store.names_from(SYMBOL, last, 1):
                 continue
-            where = (*slate.query.where, In("symbol_name", (last,)))
+            found |= dict.fromkeys(self._defining(last, state.query.where))
+            where = (*state.query.where, In("symbol_name", (last,)))
             ids = self.store.search_words("bm25_code", terms, MOST, where).ids
             found |= dict.fromkeys(number_id(each) for each in ids.tolist())
         missing = [each for each in found if each not in there]
         chunks = self.store.get(missing) if missing else {}
-        return [_hit_of(chunks[each], slate.fused) for each in missing if each in chunks]
+        return [_hit_of(chunks[each], state.fused) for each in missing if each in chunks]
+
+    def _defining(self, name: str, where: Filter) -> list[ChunkId]:
+        """Return the chunks that define a name, spelled like this if any is; none for a name of many."""
+        rows = self.store.named(SYMBOL, [name])
+        rows = [each for each in rows if each.name == name] or list(rows)
+        if not rows or len(rows) > MOST:
+            return []
+        passing = self.store.passing(np.array([id_number(each.chunk_id) for each in rows], np.uint64), where)
+        return [each.chunk_id for each, fine in zip(rows, passing.tolist(), strict=True) if fine]
+
+
+def dotted(name: str) -> str:
+    """Return a name as `qualified_name` spells it: parts joined by dots."""
+    return name.strip().strip("`\"'").removesuffix("()").replace("::", ".").replace("#", ".")
+
+
+def distance(chunk: Chunk, names: Collection[str]) -> int:
+    """Return 0 for the definition of a name, 1 for another piece of it, 2 and 3 where only the case differs."""
+    defined = [each.qualified_name for each in chunk.defines]
+    own = [chunk.qualified_name or chunk.symbol_name or ""]
+    for step, fold in ((0, str), (2, str.casefold)):
+        for further, qualified in ((0, defined), (1, own)):
+            if any(_ends(fold(each), fold(name)) for each in qualified for name in names):
+                return step + further
+    return 3
+
+
+def _ends(qualified: str, name: str) -> bool:
+    return qualified == name or qualified.endswith(f".{name}")
+
+
+def _defines(chunk: Chunk, folded_names: Collection[str]) -> bool:
+    return any(_ends(folded(each.qualified_name), name) for each in chunk.defines for name in folded_names)
 
 
 def _hit_of(chunk: Chunk, fused: Fused | None) -> Hit:

@@ -1,14 +1,12 @@
-"""Lists become one: the legs' lists go in, their union in one order, with values in [0,1], comes out.
+"""Fusion: the lists of the legs become one ranked list with values in [0,1].
 
-Three formulas, each a small value with two functions: what each leg adds, and how the sum maps to [0,1]. In
-all of them a row is a leg and a column is a chunk; a score is NaN where a chunk has no vector yet, a rank
-counts from 1 and is 0 where the leg did not bring the chunk.
+Three formulas, each with two functions: the addends of each leg, and the map of their sum to [0,1]. A row of a table is
+a leg, a column a chunk. A score is NaN where a chunk has no vector yet; a rank is 0 where the leg did not find it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from math import fsum, isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -16,12 +14,12 @@ import msgspec
 import numpy as np
 
 from dowse.errors import BadRequestError, NoRecallError
-from dowse.fusion_kernel import Sums, Tables
-from dowse.ports import Found, Ids, Slots, StoreReader, Values
-from dowse.query.stages.leg_weights import Weights
+from dowse.fusion_kernel import FusionKernel, Sums
+from dowse.ports import Found, Ids, QuerySession, Values
+from dowse.query.stages.leg_weights import LegWeights
 from dowse.query.stages.sort import order, order_of_ascending, ranked
-from dowse.query.stages.state import Column, Fused, Ranking, Ranks, Slate
-from dowse.types import LEGS
+from dowse.query.stages.state import Column, Fused, QueryState, Ranking, Ranks
+from dowse.types import LEGS, Leg
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
 else:
     Table = RankTable = Any
 
-FLAT = 1e-6  # a standard deviation below this is rounding noise (lab/quality.md section 1)
+FLAT = 1e-6  # a standard deviation below this is rounding noise
 STEEPEST = 700.0  # e^710 is beyond a float
 Id = TypeVar("Id", str, int)
 
@@ -42,11 +40,11 @@ def reciprocal_rank_fusion(
     k: int = 60,
     missing_rank: int | None = None,
 ) -> list[tuple[Id, float]]:
-    """Σ over the lists of weight/(k + rank), best first, ties by id; rank counts from 1.
+    """Return Σ over the lists of weight/(k + rank), best first, ties by id; rank counts from 1.
 
     k = 60 and equal weights are the original's (Cormack, Clarke and Büttcher, SIGIR 2009). Weights default to
     1 and are not normalised; a list of weight 0 is left out. An id counts once per list, at its first place.
-    Where a list does not have an id it adds nothing, or weight/(k + missing_rank) when that is given.
+    A list without the id adds nothing, or weight/(k + missing_rank) if that is given.
     """
     given = dict.fromkeys(lists, 1.0) if weights is None else dict(weights)
     _check_votes(lists, given, k, missing_rank)
@@ -81,22 +79,21 @@ def _check_votes(
 
 
 class Method(Protocol):
-    """A formula. `weights` has one entry a leg, at least one of them above 0."""
+    """A fusion formula. `weights` has one entry per leg, at least one of them above 0."""
 
     @property
     def name(self) -> str: ...
 
     def parts(self, scores: Table, ranks: RankTable, weights: Values) -> Table:
-        """What each leg adds to each chunk."""
+        """Return the addend of each leg for each chunk."""
         ...
 
     def unit(self, raw: Values, weights: Values) -> Values:
-        """The sums, mapped to [0,1] without changing their order."""
+        """Return the sums mapped to [0,1] in the same order."""
         ...
 
 
-@dataclass(frozen=True)
-class ZScore:
+class ZScore(msgspec.Struct, frozen=True):
     """Σ w·sign(z)·|z|^exponent, with z = (s − mean)/sd of the leg over the union; w normalised to Σw = 1.
 
     sd is the population's; a leg with sd < 1e-6 adds 0 everywhere. A chunk without a vector is left out of
@@ -124,8 +121,7 @@ class ZScore:
         return 1.0 / (1.0 + np.exp(np.minimum(-raw, STEEPEST)))
 
 
-@dataclass(frozen=True)
-class MinMax:
+class MinMax(msgspec.Struct, frozen=True):
     """Σ w·(s − min)/(max − min) of the leg over the union; w normalised to Σw = 1, so the sum is in [0,1] as
     it is.
 
@@ -146,12 +142,11 @@ class MinMax:
         return np.clip(raw, 0.0, 1.0)  # the weights' sum may be off 1 by a rounding
 
 
-@dataclass(frozen=True)
-class ReciprocalRank:
+class ReciprocalRank(msgspec.Struct, frozen=True):
     """Σ w/(rank_constant + rank), rank from 1, w as given; see `reciprocal_rank_fusion`.
 
-    Where a leg did not bring a chunk it adds 0, or w/(rank_constant + missing_rank). In [0,1]:
-    ·(rank_constant + 1)/Σw, so that the first of every list has 1 (C-13).
+    A leg that did not find a chunk adds 0, or w/(rank_constant + missing_rank). In [0,1]:
+    ·(rank_constant + 1)/Σw, so that the first of every list has 1.
     """
 
     rank_constant: int = 60
@@ -176,112 +171,104 @@ def _shares(weights: Values) -> Table:
 
 
 class Fuse(msgspec.Struct, frozen=True):
-    """Complete scoring, then one formula: every chunk of the union has its exact score in every leg.
+    """Stage that scores every chunk of the union exactly in every leg, and applies one formula.
 
-    A leg that was given no weight brings no candidates either, so that weight 0 is the same as leaving the
-    leg out. Each variant of the question is a voter of its own: its legs count its weight (C-22).
+    A leg of weight 0 adds no candidates either, as if it were off. Each variant of the query votes with its own weight.
     """
 
-    store: StoreReader
+    store: QuerySession
     method: Method
-    weights: Weights
+    weights: LegWeights
+    kernel: FusionKernel | None = None  # compiled arithmetic; None: numpy
     name: str = "fuse"
 
-    def __call__(self, slate: Slate, /) -> Slate:
-        lists, weights = weighed(slate, self.weights)
-        return slate.changed(fused=fused(self.store, self.method, lists, weights))
+    def __call__(self, state: QueryState, /) -> QueryState:
+        lists, weights = weighed(state, self.weights)
+        return state.changed(fused=fused(self.store, self.method, lists, weights, self.kernel))
 
 
-def weighed(slate: Slate, weights: Weights) -> tuple[list[Ranking], Values]:
-    """The lists that take part, question first and legs in order, and what each of them counts."""
-    if not slate.lists:
-        reasons = "; ".join(f"{each.stage}: {each.reason}" for each in slate.degraded)
+def weighed(state: QueryState, weights: LegWeights) -> tuple[list[Ranking], Values]:
+    """Return the lists that take part, the query's first and legs in order, and their weights."""
+    if not state.lists:
+        reasons = "; ".join(f"{each.stage}: {each.reason}" for each in state.degraded)
         raise NoRecallError(f"no leg answered ({reasons}); run `dowse doctor`")
-    asked = slate.query.asked
+    wordings = state.query.wordings
     rows: list[tuple[Ranking, float]] = []
-    for variant in sorted({each.variant for each in slate.lists}):
-        own = [each for each in slate.lists if each.variant == variant]
-        settled = weights.settle({each.leg: len(each.found.ids) for each in own})
-        own = [each for each in own if settled[each.leg] > 0 or not len(each.found.ids)]
+    for variant in sorted({each.variant for each in state.lists}):
+        own = [each for each in state.lists if each.variant == variant]
+        by_leg = weights.by_leg({each.leg: len(each.found.ids) for each in own})
+        own = [each for each in own if by_leg[each.leg] > 0 or not len(each.found.ids)]
         own.sort(key=lambda each: LEGS.index(each.leg))
-        rows += [(each, settled[each.leg] * asked[variant].weight) for each in own]
+        rows += [(each, by_leg[each.leg] * wordings[variant].weight) for each in own]
     return [each for each, _ in rows], np.array([weight for _, weight in rows], np.float64)
 
 
-def fused(store: StoreReader, method: Method, lists: list[Ranking], weights: Values) -> Fused:
-    union = _union([each.found for each in lists], store.tables)
+def fused(
+    store: QuerySession, method: Method, lists: list[Ranking], weights: Values, kernel: FusionKernel | None = None
+) -> Fused:
+    union = _union([each.found for each in lists], kernel)
     ids = union.ids
-    scores = _exact(store, lists, union)
-    ranks, parts, raw = _compiled_sums(store.tables, method, union, scores, weights) or _sums(
-        method, union, scores, weights
-    )
+    scores = exact_scores(store, lists, ids)
+    ranks, parts, raw = _compiled_sums(kernel, method, union, scores, weights) or _sums(method, union, scores, weights)
     best = order_of_ascending(raw)
-    # Of tables this small the call is what costs, and `take` has a quarter of an index's.
+    # The call dominates for tables this small, and `take` costs a quarter of indexing.
     scores, ranks, parts, raw = scores.take(best, 1), ranks.take(best, 1), parts.take(best, 1), raw.take(best)
     columns = tuple(
         Column(each.leg, float(weights[at]), len(each.found.ids), scores[at], ranks[at], parts[at], each.variant)
         for at, each in enumerate(lists)
     )
-    slots = None if union.slots is None else union.slots[best]
-    return Fused(method, ids[best], raw, method.unit(raw, weights), columns, slots=slots)
+    return Fused(method, ids[best], raw, method.unit(raw, weights), columns)
 
 
 class _Union(NamedTuple):
-    """Each chunk once, by id ascending. And of all lists in a row: how long they are, and where an entry is among the
-    chunks. `settled` says that all lists are in the order of exact scores.
-    """
+    """Each chunk once, by ascending id; lengths of the lists; position of each list entry among the chunks."""
 
     ids: Ids
-    slots: Slots | None
     sizes: Ranks
     places: Ranks
-    settled: bool
 
 
-def _union(lists: list[Found], tables: Tables | None = None) -> _Union:
+def _union(lists: list[Found], kernel: FusionKernel | None = None) -> _Union:
     every = np.concatenate([each.ids for each in lists])
-    ids, first, places = _each_once(every) if tables is None else tables.union(every)
-    slots = [each.slots for each in lists if each.slots is not None]
-    known = np.concatenate(slots)[first] if len(slots) == len(lists) else None
-    sizes = np.array([len(each.ids) for each in lists], np.int64)
-    return _Union(ids, known, sizes, places, all(each.settled for each in lists))
+    ids, places = _each_once(every) if kernel is None else kernel.union(every)
+    return _Union(ids, np.array([len(each.ids) for each in lists], np.int64), places)
 
 
-def _each_once(every: Ids) -> tuple[Ids, Ranks, Ranks]:
-    """`np.unique` with its inverse, without the cost of its many choices."""
-    order = every.argsort()
-    ids = every[order]
+def _each_once(every: Ids) -> tuple[Ids, Ranks]:
+    """Return `np.unique` with its inverse, at less cost."""
+    ids = np.sort(every)
     new = np.empty(len(ids), np.bool_)
     new[:1] = True
     np.not_equal(ids[1:], ids[:-1], out=new[1:])
     ids = ids[new]
-    return ids, order[new], ids.searchsorted(every)
+    return ids, ids.searchsorted(every)
 
 
-def _exact(store: StoreReader, lists: list[Ranking], union: _Union) -> Table:
-    ids, slots = union.ids, union.slots
-    if not len(ids):  # nothing to ask about; an empty store does not even know its vectors' length
+def exact_scores(store: QuerySession, lists: list[Ranking], ids: Ids) -> Table:
+    """Score the chunks in every list; a row is a list."""
+    if not len(ids):  # an empty store has no vector dimension
         return np.zeros((len(lists), 0))
-    words = {
-        variant: store.score_words(
-            {each.leg: each.terms for each in lists if each.variant == variant and each.vector is None}, ids, slots
-        )
-        for variant in {each.variant for each in lists}
-    }
+    terms: dict[int, dict[Leg, tuple[str, ...]]] = {}
+    for each in lists:
+        if each.vector is None:
+            terms.setdefault(each.variant, {})[each.leg] = each.terms
+    words = {variant: store.score_words(of_variant, ids) for variant, of_variant in terms.items()}
     return np.array(
         [
-            words[each.variant][each.leg] if each.vector is None else store.score_vectors(each.vector, ids, slots)
+            words[each.variant][each.leg] if each.vector is None else store.score_vectors(each.vector, ids)
             for each in lists
         ],
         np.float64,
     )
 
 
-def _compiled_sums(tables: Tables | None, method: Method, union: _Union, scores: Table, weights: Values) -> Sums | None:
-    """None where there is nothing compiled for this method and these scores."""
-    if tables is None or not isinstance(method, ZScore) or method.exponent != 2:
+def _compiled_sums(
+    kernel: FusionKernel | None, method: Method, union: _Union, scores: Table, weights: Values
+) -> Sums | None:
+    """Return compiled sums; None if there are none for this method and these scores."""
+    if kernel is None or not isinstance(method, ZScore) or method.exponent != 2:
         return None
-    return tables.squares(scores, union.places, union.sizes, weights / weights.sum(), FLAT)
+    return kernel.squares(scores, union.places, union.sizes, weights / weights.sum(), FLAT)
 
 
 def _sums(method: Method, union: _Union, scores: Table, weights: Values) -> Sums:
@@ -291,10 +278,10 @@ def _sums(method: Method, union: _Union, scores: Table, weights: Values) -> Sums
 
 
 def _ranks(union: _Union, scores: Table) -> RankTable:
-    """Ranks by exact score among a leg's own chunks; the order of an approximate leg is forgotten."""
+    """Return ranks by exact score among the chunks that a leg found, whatever order it gave."""
     ranks = np.zeros(scores.shape, np.int64)
     owners, places = np.repeat(np.arange(len(union.sizes)), union.sizes), union.places
-    if union.settled or _falling(scores[owners, places], owners, places):  # a sort would change nothing
+    if _falling(scores[owners, places], owners, places):  # a sort would change nothing
         starts = union.sizes.cumsum() - union.sizes
         ranks[owners, places] = np.arange(1, len(places) + 1) - starts[owners]
         return ranks
@@ -304,7 +291,7 @@ def _ranks(union: _Union, scores: Table) -> RankTable:
 
 
 def _falling(given: Values, owners: Ranks, places: Ranks) -> bool:
-    """Whether scores fall in every list, and ids ascend where they do not; as exact legs give them."""
+    """Return whether each list is sorted by falling score, then ascending id, as exact legs are."""
     falling = given[1:] < given[:-1]
     falling |= owners[1:] != owners[:-1]
     if not falling.all():  # places ascend as ids do
@@ -315,7 +302,7 @@ def _falling(given: Values, owners: Ranks, places: Ranks) -> bool:
 def _sorted_ranks(places: Ranks, scores: Values, ids: Ids) -> Ranks:
     ranks = np.zeros(len(ids), np.int64)
     brought = np.zeros(len(ids), np.bool_)
-    brought[places] = ~np.isnan(scores[places])  # a chunk named twice has one place
+    brought[places] = ~np.isnan(scores[places])  # a chunk counts once
     rows = np.flatnonzero(brought)
     ranks[rows[order(scores[rows], ids[rows])]] = np.arange(1, len(rows) + 1)
     return ranks

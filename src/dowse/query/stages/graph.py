@@ -1,25 +1,30 @@
-"""The chunk graph: hits go in as seeds, and come out joined by the chunks that edges lead to.
+"""Graph expansion: chunks that edges connect to the best hits join the ranking.
 
-A discovered chunk gets its exact score in every leg, as Fuse would have given it, and so a place on the same scale as
-the others. The `graph` profile takes the cosine instead and the formula of S4, word for word (C-32).
+A discovered chunk gets its exact score in every leg, and so a value on the scale of fusion. The `graph` profile uses
+the cosine instead, and the literal formula of the system that it reproduces.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from dowse.filters import Filter
 from dowse.identity import id_number
-from dowse.ports import Ids, StoreReader, Values
-from dowse.query.stages.paths import Path, PathFinder
+from dowse.ports import Ids, QuerySession, Values
 from dowse.query.stages.sort import ranked_hits
-from dowse.query.stages.state import Column, Fused, Hit, Slate
+from dowse.query.stages.state import Column, Fused, Hit, QueryState
 from dowse.types import Chunk, ChunkId, Edge, EdgeContext, Leg
 
-# How a relation reads between two names; any other is read as it is spelled.
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+# Phrases for relations between two names; others are used as they are spelled.
 PHRASES: Mapping[str, str] = {
     "part_of": "is part of",
     "sequence": "comes before",
@@ -29,62 +34,145 @@ PHRASES: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True)
-class GraphOptions:
-    """Defaults are those of S4-16, but for `slots` and `frontier` (chosen), which S4 did not have."""
+class GraphOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Knobs of graph expansion; the defaults are chosen."""
 
-    seeds: int = 10
-    hops: int = 2
-    decay: tuple[float, ...] = (1.0, 0.7, 0.5)  # by hop, 0 is a seed; beyond the list its last one holds (C-33)
-    graph_weight: float = 0.3
-    vector_weight: float = 0.7  # of the fusion value, or of the cosine
-    relations: tuple[str, ...] = ()  # only these; empty: all
-    min_weight: float = 0.0  # weaker edges are not followed
+    seeds: Count = 10
+    hops: Count = 2
+    decay: tuple[Share, ...] = (1.0, 0.7, 0.5)  # by hop; 0 is a seed, and the last one holds beyond
+    graph_weight: Share = 0.3
+    vector_weight: Share = 0.7  # of the fusion value, or of the cosine
+    relations: tuple[str, ...] = ()  # empty: all
+    min_weight: Share = 0.0  # weaker edges are not followed
     bidirectional: bool = False
-    slots: int = 2  # places among the hits that are kept for what the graph found (B-33)
-    frontier: int = 200  # chunks a hop may reach, the best ones; bounds the work at a hub
-    by_cosine: bool = False  # blend the cosine, and not the fusion value (B-35)
+    slots: Annotated[int, msgspec.Meta(ge=0)] = 2  # reserved ranks among the hits
+    frontier: Count = 200  # best chunks per hop; bounds the work at a hub
+    by_cosine: bool = False  # blend the cosine instead of the fusion value
     literal: bool = False  # seeds w·v + g·1, discovered g·decay·last edge: the `graph` profile
 
 
-@dataclass(frozen=True)
-class Graph:
-    """value = vector_weight · v + graph_weight · g for every hit, where g = decay[hop] · Π edge weights of the best
-    path from another seed (C-34), 0 where there is none, and v the hit's fusion value, or cosine.
+class Path(msgspec.Struct, frozen=True):
+    """A path from a seed, without cycles."""
 
-    Seeds are the best hits. Every chunk on a path passes the query's filter (B-34).
+    starts: tuple[ChunkId, ...]  # the chunk at which each edge was entered
+    edges: tuple[Edge, ...]
+    target: ChunkId
+    product: float  # of the edges' weights
+    decay: float  # of its length
+
+    @property
+    def value(self) -> float:
+        return self.decay * self.product
+
+    @property
+    def ends(self) -> tuple[ChunkId, ...]:
+        return (*self.starts, self.target)
+
+    @property
+    def text(self) -> str:
+        """The path as `calls 0.9 → part_of 1, 2 hops`."""
+        edges = " → ".join(f"{edge.relation} {edge.weight:g}" for edge in self.edges)
+        return f"{edges}, {len(self.edges)} hop{'s' if len(self.edges) > 1 else ''}"
+
+    @property
+    def order(self) -> tuple[float, int, tuple[ChunkId, ...], tuple[str, ...]]:
+        """Sort key: best first; equal values by length and ids."""
+        return (-self.value, len(self.edges), self.ends, tuple(edge.relation for edge in self.edges))
+
+
+class PathFinder(msgspec.Struct, frozen=True):
+    """Search for paths whose chunks all pass the filter; one batch of edges per hop."""
+
+    store: QuerySession
+    where: Filter
+    options: GraphOptions  # with `literal`, the first path found stays, and none leads to a seed
+
+    def best_paths(self, seeds: Sequence[ChunkId]) -> dict[ChunkId, Path]:
+        """Return the best path by chunk, best first. A seed is reached from other seeds only."""
+        reached: dict[ChunkId, Path] = {}
+        frontier = [Path((), (), seed, 1.0, self._decay(0)) for seed in seeds]
+        for hop in range(1, self.options.hops + 1):
+            frontier = self._onward(frontier, hop)
+            if self.options.literal:
+                frontier = [each for each in frontier if each.target not in reached and each.target not in seeds]
+            for path in frontier:
+                known = reached.get(path.target)
+                if known is None or (not self.options.literal and path.order < known.order):
+                    reached[path.target] = path
+        return {path.target: path for path in sorted(reached.values(), key=lambda path: path.order)}
+
+    def _onward(self, frontier: list[Path], hop: int) -> list[Path]:
+        """Return paths longer by one edge: the best allowed one for each seed and chunk."""
+        by_target: dict[ChunkId, list[Path]] = {}
+        for path in frontier:
+            by_target.setdefault(path.target, []).append(path)
+        longer = [
+            Path(
+                (*path.starts, start), (*path.edges, edge), end, path.product * min(edge.weight, 1.0), self._decay(hop)
+            )
+            for start, end, edge in self._steps(by_target)
+            for path in by_target[start]
+            if end not in path.ends
+        ]
+        # Paths to a chunk from two seeds are both kept: a path from a seed to itself does not count.
+        kept: dict[tuple[ChunkId, ChunkId], Path] = {}
+        for path in sorted(longer, key=lambda path: path.order):
+            kept.setdefault((path.starts[0], path.target), path)
+        return self._passing(list(kept.values()))
+
+    def _steps(self, frontier: dict[ChunkId, list[Path]]) -> Iterator[tuple[ChunkId, ChunkId, Edge]]:
+        """Yield start, end and edge of each step."""
+        for edge in self.store.neighbours(list(frontier)):
+            if self._allowed(edge):
+                yield edge.source_id, edge.target_id, edge
+        if self.options.bidirectional:
+            for edge in self.store.neighbours(list(frontier), incoming=True):
+                if self._allowed(edge):
+                    yield edge.target_id, edge.source_id, edge
+
+    def _allowed(self, edge: Edge) -> bool:
+        options = self.options
+        return edge.weight >= options.min_weight and (not options.relations or edge.relation in options.relations)
+
+    def _passing(self, paths: list[Path]) -> list[Path]:
+        targets = list(dict.fromkeys(path.target for path in paths))
+        passes = self.store.passing(np.array([id_number(each) for each in targets], np.uint64), self.where)
+        kept = {each for each, ok in zip(targets, passes.tolist(), strict=True) if ok}
+        return [path for path in paths if path.target in kept][: self.options.frontier]
+
+    def _decay(self, hop: int) -> float:
+        decay = self.options.decay
+        return decay[min(hop, len(decay) - 1)]
+
+
+class Graph(msgspec.Struct, frozen=True):
+    """Stage that sets value = vector_weight · v + graph_weight · g for every hit and discovered chunk.
+
+    g = decay[hop] · Π edge weights of the best path from another seed, 0 without one; v is the fusion value or cosine.
+    Seeds are the best hits. Every chunk on a path passes the filter of the query.
     """
 
-    store: StoreReader
+    store: QuerySession
     options: GraphOptions
     name: str = "graph"
 
-    def __call__(self, slate: Slate, /) -> Slate:
-        if slate.fused is None or not slate.hits:
-            return slate
-        seeds = self._seeds(slate)
-        finder = PathFinder(
-            self.store,
-            slate.query.where,
-            self.options.relations,
-            self.options.min_weight,
-            self.options.decay,
-            bidirectional=self.options.bidirectional,
-            frontier=self.options.frontier,
-            best=not self.options.literal,
-        )
-        paths = finder.best_paths([hit.chunk.id for hit in seeds], self.options.hops)
-        pool = seeds if self.options.literal else slate.hits
+    def __call__(self, state: QueryState, /) -> QueryState:
+        if state.fused is None or not state.hits:
+            return state
+        seeds = self._seeds(state)
+        finder = PathFinder(self.store, state.query.where, self.options)
+        paths = finder.best_paths([hit.chunk.id for hit in seeds])
+        pool = seeds if self.options.literal else state.hits
         known = {hit.chunk.id for hit in pool}
-        fused = extended(self.store, slate, [each for each in paths if each not in known])
+        fused = extended(self.store, state, [each for each in paths if each not in known])
         found = self._discovered(fused, paths, known)
         hits = self._blended(fused, (*pool, *found), paths, known)
-        return slate.changed(fused=fused, hits=hits)
+        return state.changed(fused=fused, hits=hits)
 
-    def _seeds(self, slate: Slate) -> tuple[Hit, ...]:
-        """In the literal formula only seeds and what they lead to are ranked: take as many as are asked for."""
-        count = max(self.options.seeds, slate.query.k) if self.options.literal else self.options.seeds
-        return slate.hits[:count]
+    def _seeds(self, state: QueryState) -> tuple[Hit, ...]:
+        """Return the seeds. The literal formula ranks only seeds and their neighbours: take at least k."""
+        count = max(self.options.seeds, state.query.k) if self.options.literal else self.options.seeds
+        return state.hits[:count]
 
     def _discovered(self, fused: Fused, paths: Mapping[ChunkId, Path], known: set[ChunkId]) -> list[Hit]:
         wanted = [each for each in paths if each not in known]
@@ -116,55 +204,54 @@ class Graph:
             return own * v + graph, f"{own:g}·{v:.3f} {seen} + {graph:g}·1 as a seed"
         if self.options.literal and path is not None:
             last, decay = path.edges[-1].weight, path.decay
-            return graph * decay * last, f"{graph:g}·{decay:g}·{last:g}, {path.told}"
+            return graph * decay * last, f"{graph:g}·{decay:g}·{last:g}, {path.text}"
         g = 0.0 if path is None else path.value
-        told = "no path from a seed" if path is None else path.told
-        return own * v + graph * g, f"{own:g}·{v:.3f} {seen} + {graph:g}·{g:.3f} graph, {told}"
+        text = "no path from a seed" if path is None else path.text
+        return own * v + graph * g, f"{own:g}·{v:.3f} {seen} + {graph:g}·{g:.3f} graph, {text}"
 
 
-@dataclass(frozen=True)
-class GraphSlots:
-    """Keeps the last places of the k for what the graph found, where it did not come so far by itself.
+class GraphSlots(msgspec.Struct, frozen=True):
+    """Stage that reserves the last of the k ranks for discovered chunks, if too few rank high enough.
 
-    Runs when nothing reorders any more. A promoted hit keeps its value, so that no score claims what a rule did.
+    It runs after all stages that reorder. A promoted hit keeps its value: the rule is no score.
     """
 
     slots: int
     name: str = "graph_slots"
 
-    def __call__(self, slate: Slate, /) -> Slate:
-        k = slate.query.k
-        head, tail = slate.hits[:k], slate.hits[k:]
+    def __call__(self, state: QueryState, /) -> QueryState:
+        k = state.query.k
+        head, tail = state.hits[:k], state.hits[k:]
         missing = min(self.slots, k) - sum(bool(hit.graph) for hit in head)
         promoted = [hit for hit in tail if hit.graph][: max(missing, 0)]
         if not promoted:
-            return slate
+            return state
         leaving = [hit for hit in reversed(head) if not hit.graph][: len(promoted)]
         gone, come = {hit.chunk.id for hit in leaving}, {hit.chunk.id for hit in promoted}
         kept = [hit for hit in head if hit.chunk.id not in gone]
         rest = [hit for hit in (*reversed(leaving), *tail) if hit.chunk.id not in come]
-        return slate.changed(hits=(*kept, *promoted, *rest))
+        return state.changed(hits=(*kept, *promoted, *rest))
 
 
-def extended(store: StoreReader, slate: Slate, discovered: list[ChunkId]) -> Fused:
-    """The fused arrays with further rows behind them: exact scores in every leg, and the value fusion would give.
+def extended(store: QuerySession, state: QueryState, discovered: list[ChunkId]) -> Fused:
+    """Return the fused arrays with further rows at the end: exact scores in every leg, and the value of fusion.
 
-    Their ranks are 0, because no leg brought them. The rows that are there keep their numbers and values.
+    Their ranks are 0, because no leg found them. Earlier rows keep their numbers and values.
     """
-    fused = slate.fused
+    fused = state.fused
     if fused is None:
         raise ValueError("nothing is fused yet")
     there = set(fused.ids.tolist())
     ids = np.array([number for each in discovered if (number := id_number(each)) not in there], np.uint64)
     if not len(ids):
         return fused
-    columns = [_longer(store, slate, column, ids) for column in fused.columns]
+    columns = [_longer(store, state, column, ids) for column in fused.columns]
     weights = np.array([column.weight for column in columns], np.float64)
     queries = tuple(np.concatenate([each, np.zeros(len(ids), np.int64)]) for each in fused.queries)
     ranks = np.array(queries or [column.ranks for column in columns])
     parts = fused.method.parts(np.array([column.scores for column in columns]), ranks, weights)[:, len(fused.ids) :]
     raw = parts.sum(axis=0)
-    added = np.zeros((len(columns), len(ids))) if queries else parts  # nested: a query's part is no leg's
+    added = np.zeros((len(columns), len(ids))) if queries else parts  # nested: addends belong to queries, not to legs
     return replace(
         fused,
         ids=np.concatenate([fused.ids, ids]),
@@ -175,13 +262,13 @@ def extended(store: StoreReader, slate: Slate, discovered: list[ChunkId]) -> Fus
             for column, own in zip(columns, added, strict=True)
         ),
         queries=queries,
-        company=None if fused.company is None else np.concatenate([fused.company, np.zeros(len(ids))]),
+        smoothing=None if fused.smoothing is None else np.concatenate([fused.smoothing, np.zeros(len(ids))]),
     )
 
 
-def _longer(store: StoreReader, slate: Slate, column: Column, ids: Ids) -> Column:
-    """A column with these chunks' scores; its parts are still those of before."""
-    asked = next(each for each in slate.lists if (each.leg, each.variant) == (column.leg, column.variant))
+def _longer(store: QuerySession, state: QueryState, column: Column, ids: Ids) -> Column:
+    """Return a column with the scores of these chunks; its parts are still the old ones."""
+    asked = next(each for each in state.lists if (each.leg, each.variant) == (column.leg, column.variant))
     leg: Leg = column.leg
     if asked.vector is None:
         scores = store.score_words({leg: asked.terms}, ids)[leg]
@@ -195,13 +282,13 @@ def _longer(store: StoreReader, slate: Slate, column: Column, ids: Ids) -> Colum
 
 
 def _cosines(fused: Fused) -> Values | None:
-    """In [0,1]; 0 where there is no vector yet. None when the dense leg did not answer."""
+    """Return cosines in [0,1], 0 without a vector; None without the dense leg."""
     dense = next((each for each in fused.columns if each.leg == "dense" and each.variant == 0), None)
     return None if dense is None else np.clip(np.nan_to_num(dense.scores, nan=0.0), 0.0, 1.0)
 
 
 def in_words(path: Path, chunks: Mapping[ChunkId, Chunk]) -> tuple[EdgeContext, ...]:
-    """The edges of a path, from the seed on, each as a sentence."""
+    """Return the edges of a path, from the seed on, each as a sentence."""
     return tuple(
         EdgeContext(
             start,
@@ -215,10 +302,10 @@ def in_words(path: Path, chunks: Mapping[ChunkId, Chunk]) -> tuple[EdgeContext, 
 
 
 def sentence(edge: Edge, chunks: Mapping[ChunkId, Chunk]) -> str:
-    """An edge in words: who, does what, to whom, and why we think so."""
+    """Return an edge as a sentence: source, relation, target, and the reason."""
     phrase = PHRASES.get(edge.relation, edge.relation.replace("_", " "))
-    told = f"{_called(edge.source_id, chunks)} {phrase} {_called(edge.target_id, chunks)}"
-    return f"{told}: {edge.description}" if edge.description else told
+    text = f"{_called(edge.source_id, chunks)} {phrase} {_called(edge.target_id, chunks)}"
+    return f"{text}: {edge.description}" if edge.description else text
 
 
 def _called(chunk_id: ChunkId, chunks: Mapping[ChunkId, Chunk]) -> str:
@@ -229,6 +316,6 @@ def _called(chunk_id: ChunkId, chunks: Mapping[ChunkId, Chunk]) -> str:
     place = f"{chunk.file_path or chunk.source_uri}{line}"
     section = (chunk.section_path or "").rpartition(" > ")[2].lstrip("# ")
     name = chunk.qualified_name or chunk.symbol_name or (f"“{section}”" if section else "")
-    beside = [each for each in chunk.defines if not f"{each.qualified_name}.".startswith(f"{name}.")]
-    told = f"{name} and {len(beside)} more" if name and beside else name
-    return f"{told} ({place})" if told else place
+    others = [each for each in chunk.defines if not f"{each.qualified_name}.".startswith(f"{name}.")]
+    title = f"{name} and {len(others)} more" if name and others else name
+    return f"{title} ({place})" if title else place

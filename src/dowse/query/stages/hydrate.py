@@ -1,4 +1,7 @@
-"""Text is fetched once: fused ids go in, hits with their chunks come out."""
+"""Hydration: fetch the chunks of the best fused ids, once.
+
+Separate, as each stage is a module of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,35 +9,34 @@ import msgspec
 
 from dowse.filters import Filter
 from dowse.identity import number_id
-from dowse.ports import StoreReader
-from dowse.query.stages.state import Fused, Hit, Slate
+from dowse.ports import ChunkReader
+from dowse.query.stages.state import Fused, Hit, QueryState
 
 
 class Hydrate(msgspec.Struct, frozen=True):
-    """Fetches the best `window` chunks. Ids that the store no longer has are counted, and the next best move
-    up.
+    """Stage that fetches the best `window` chunks. It counts ids that the store no longer has; the next best follow.
 
-    Hits that are there already are kept, and fetching goes on behind them. Where `enough` is given, that many do,
-    unless a chunk of the window passes the filter `unless`: such a one may move, and then others move into its place.
-    Most questions show ten hits that nothing moves: a fifth of the fetching.
+    Earlier hits stay, and fetching continues after them. With `enough`, it fetches only that many, unless a chunk of
+    the window passes the filter `unless`: a later stage may reorder such a chunk. Most queries show ten hits that no
+    stage moves: a fifth of the fetching.
     """
 
-    store: StoreReader
+    store: ChunkReader
     window: int
     enough: int | None = None
     unless: Filter = ()
     name: str = "hydrate"
 
-    def __call__(self, slate: Slate, /) -> Slate:
-        fused = slate.fused
+    def __call__(self, state: QueryState, /) -> QueryState:
+        fused = state.fused
         if fused is None:
-            return slate
-        hits = list(slate.hits)
-        row, count = len(hits) + slate.dropped, self._count(fused)
+            return state
+        hits = list(state.hits)
+        row, count = len(hits) + state.dropped, self._count(fused)
         while len(hits) < count and row < len(fused.ids):
             wanted = slice(row, row + count - len(hits))
             batch = [number_id(each) for each in fused.ids[wanted].tolist()]
-            chunks = self.store.get(batch, None if fused.slots is None else fused.slots[wanted])
+            chunks = self.store.get(batch)
             values = fused.values[wanted].tolist()
             hits += [
                 Hit(chunks[each], value, at)
@@ -42,11 +44,10 @@ class Hydrate(msgspec.Struct, frozen=True):
                 if each in chunks
             ]
             row += len(batch)
-        return slate.changed(hits=tuple(hits), dropped=row - len(hits))
+        return state.changed(hits=tuple(hits), dropped=row - len(hits))
 
     def _count(self, fused: Fused) -> int:
         if self.enough is None or self.enough >= self.window:
             return self.window
-        slots = None if fused.slots is None else fused.slots[: self.window]
-        moving = self.unless and self.store.passing(fused.ids[: self.window], self.unless, slots).any()
+        moving = self.unless and self.store.passing(fused.ids[: self.window], self.unless).any()
         return self.window if moving else self.enough

@@ -1,4 +1,4 @@
-"""The three legs: a question goes in, a ranked list a variant comes out of each; nothing is fused or fetched here."""
+"""The search legs: each adds one ranked list per wording of the query."""
 
 from __future__ import annotations
 
@@ -6,60 +6,72 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from dowse.errors import UnavailableError
 from dowse.filters import Filter
-from dowse.ports import Embedder, Found, StoreReader
-from dowse.query.stages.state import Ranking, Slate, TermsByLeg
+from dowse.ports import Embedder, Found, Matrix, VectorSearch, WordSearch
+from dowse.query.stages.state import QueryState, Ranking, TermsByLeg
 from dowse.tokenizer import Tokenizer
 from dowse.types import Leg
 
 
 class Prepare(msgspec.Struct, frozen=True):
-    """Cuts the question and its variants into terms, once for both word legs."""
+    """Stage that splits the query and its variants into terms, once for both word legs."""
 
     tokenizer: Tokenizer
     name: str = "prepare"
 
-    def __call__(self, slate: Slate, /) -> Slate:
-        query = slate.query
+    def __call__(self, state: QueryState, /) -> QueryState:
+        query = state.query
         variants = tuple(replace(each, terms=self._terms(each.text)) for each in query.variants)
-        return slate.changed(query=replace(query, terms=self._terms(query.text), variants=variants))
+        return state.changed(query=replace(query, terms=self._terms(query.text), variants=variants))
 
     def _terms(self, text: str) -> TermsByLeg:
         return tuple((leg, tuple(of_leg)) for leg, of_leg in self.tokenizer.query(text).items())
 
 
 class Dense(msgspec.Struct, frozen=True):
-    """The nearest chunks by cosine. The question is embedded here, so that this happens beside the words."""
+    """Leg that finds the nearest chunks by cosine. It embeds the query itself, in parallel with the word legs."""
 
-    store: StoreReader
+    store: VectorSearch
     embedder: Embedder
     depth: int
     name: Leg = "dense"
 
-    def __call__(self, slate: Slate, /) -> Slate:
-        query = slate.query
-        vectors = self.embedder.embed([each.text for each in query.asked], role="query")
+    def __call__(self, state: QueryState, /) -> QueryState:
+        query = state.query
+        vectors = self._embedded([each.text for each in query.wordings])
         added = (
             Ranking("dense", self.store.search_vectors(vector, self.depth, query.where), vector=vector, variant=at)
             for at, vector in enumerate(vectors)
         )
-        return slate.changed(lists=(*slate.lists, *added))
+        return state.changed(lists=(*state.lists, *added))
+
+    def _embedded(self, texts: list[str]) -> Matrix:
+        """Return the vectors of the texts, or raise UnavailableError for anything that is no matrix of unit rows."""
+        try:
+            vectors = np.asarray(self.embedder.embed(texts, role="query"), np.float32)
+            fits = vectors.shape == (len(texts), self.embedder.dimension) and np.isfinite(vectors).all()
+        except (TypeError, ValueError):  # text, None, rows of different lengths
+            fits = False
+        if not fits:
+            raise UnavailableError(f"{self.embedder.model} returned no finite vectors of its dimension")
+        return vectors
 
 
 class Words(msgspec.Struct, frozen=True):
-    """The best chunks by BM25 over one tokenizer's terms."""
+    """Leg that finds the best chunks by BM25 over the terms of one tokenizer."""
 
-    store: StoreReader
+    store: WordSearch
     name: Leg
     depth: int
 
-    def __call__(self, slate: Slate, /) -> Slate:
+    def __call__(self, state: QueryState, /) -> QueryState:
         added = (
-            Ranking(self.name, self._found(terms, slate.query.where), terms=terms, variant=at)
-            for at, each in enumerate(slate.query.asked)
+            Ranking(self.name, self._found(terms, state.query.where), terms=terms, variant=at)
+            for at, each in enumerate(state.query.wordings)
             for terms in [each.terms_of(self.name)]
         )
-        return slate.changed(lists=(*slate.lists, *added))
+        return state.changed(lists=(*state.lists, *added))
 
     def _found(self, terms: tuple[str, ...], where: Filter) -> Found:
         if not terms:

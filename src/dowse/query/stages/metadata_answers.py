@@ -1,44 +1,151 @@
-"""A question about documents as wholes goes in; its answer from their metadata, and they as evidence, come out."""
+"""Metadata answers: questions about documents, answered from their metadata, with the documents as evidence."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from datetime import UTC, datetime
 
+import msgspec
 import numpy as np
 
 from dowse.filters import Filter, In
 from dowse.identity import id_number
-from dowse.ports import StoreReader
-from dowse.query.plan.metadata_questions import Asked, MetadataQuestion, metadata_question
-from dowse.query.stages.catalogue import (
-    Field,
-    address,
-    author_of,
-    changed_of,
-    doi_of,
-    is_by,
-    named,
-    published_of,
-    title_of,
-)
-from dowse.query.stages.state import Hit, Slate
+from dowse.ports import ChunkReader
+from dowse.query.plan.metadata_questions import MetadataField, MetadataQuestion, metadata_question
+from dowse.query.stages.state import Hit, QueryState, StageScore
 from dowse.tokenizer import Tokenizer
-from dowse.types import Chunk, Degradation, DocumentInfo, Score
+from dowse.types import Chunk, Degradation, DocumentInfo
 
-MOST_NAMED = 3  # chosen: a subject that names more documents names none
+_AUTHOR_KEYS = ("authors", "author", "by", "creator")
+_DATE_KEYS = ("date", "published", "publication_date", "created", "created_at", "year")
+_CHANGED_KEYS = ("updated", "last_updated", "last_modified", "modified")
+_DOI = re.compile(r"10\.\d{4,9}/\S+")
+_AND = re.compile(r"\s*(?:,|;|&|\band\b)\s*")
+_WORD = re.compile(r"[^\W_]+")
+
+
+class DocumentField(msgspec.Struct, frozen=True):
+    """A value and its origin."""
+
+    value: str
+    origin: str
+
+
+def address(info: DocumentInfo) -> str:
+    return f"{info.source}/{info.path}"
+
+
+def named(subject: str, infos: Iterable[DocumentInfo], tokenizer: Tokenizer) -> list[DocumentInfo]:
+    """Return the documents that a subject names, only those of the best kind of match.
+
+    Kinds, best first: title, path, file name or DOI as it is; all words of the subject in the title, with the
+    fewest words besides; all words in title and path together.
+    """
+    wanted = set(tokenizer.prose(subject)[0])
+    exact = _same(subject)
+    # A cheap check rules out most documents: a stem keeps all letters of its word but the last two.
+    glances = [stem[: max(len(stem) - 2, 1)] for stem in wanted]
+    found: dict[tuple[int, int], list[DocumentInfo]] = {}
+    for info in infos:
+        text = _same(f"{info.title} {address(info)} {dict(info.meta).get('doi', '')}")
+        if exact in text and exact in _exact_names(info):
+            found.setdefault((0, 0), []).append(info)
+        elif wanted and all(glance in text for glance in glances):
+            place = _match(wanted, info, tokenizer)
+            if place is not None:
+                found.setdefault(place, []).append(info)
+    return sorted(found[min(found)], key=address) if found else []
+
+
+def _match(wanted: set[str], info: DocumentInfo, tokenizer: Tokenizer) -> tuple[int, int] | None:
+    """Return the quality of a match; smaller is better."""
+    title = set(tokenizer.prose(info.title)[0])
+    if wanted <= title:
+        return 1, len(title - wanted)
+    both = title | set(tokenizer.prose(info.path)[0])
+    return (2, len(both - wanted)) if wanted <= both else None
+
+
+def _exact_names(info: DocumentInfo) -> set[str]:
+    parts = info.path.split("/")
+    tails = {"/".join(parts[at:]) for at in range(len(parts))}
+    stem = parts[-1].rsplit(".", 1)[0]
+    doi = dict(info.meta).get("doi", "")
+    return {_same(each) for each in (info.title, address(info), stem, doi, *tails) if each}
+
+
+def _same(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def is_by(info: DocumentInfo, person: str) -> bool:
+    """Return whether an author has all words of the name: a surname is enough, half a word is not."""
+    wanted = set(_WORD.findall(person.casefold()))
+    names = _AND.split(_first(info, _AUTHOR_KEYS) or "")
+    return bool(wanted) and any(wanted <= set(_WORD.findall(name.casefold())) for name in names)
+
+
+def author_of(info: DocumentInfo, chunks: Sequence[Chunk]) -> DocumentField | None:
+    names = ", ".join(dict.fromkeys(chunk.author for chunk in chunks if chunk.author))
+    return _own(info, _AUTHOR_KEYS) or (DocumentField(names, "its chunks") if names else None)
+
+
+def published_of(info: DocumentInfo, chunks: Sequence[Chunk]) -> DocumentField | None:
+    return _own(info, _DATE_KEYS) or _of_chunks(min, chunks, "its oldest chunk")
+
+
+def changed_of(info: DocumentInfo, chunks: Sequence[Chunk]) -> DocumentField | None:
+    if own := _own(info, _CHANGED_KEYS):
+        return own
+    if info.modified_ns > 0:
+        return DocumentField(_written(datetime.fromtimestamp(info.modified_ns / 1e9, UTC)), "the file's time")
+    return _of_chunks(max, chunks, "its newest chunk")
+
+
+def title_of(info: DocumentInfo, chunks: Sequence[Chunk]) -> DocumentField | None:
+    return DocumentField(f"“{info.title}”", "its metadata") if info.title else None
+
+
+def doi_of(info: DocumentInfo, chunks: Sequence[Chunk]) -> DocumentField | None:
+    value = _DOI.search(_first(info, ("doi", "identifier", "url")) or "")
+    return DocumentField(value[0], "its metadata") if value else None
+
+
+def _own(info: DocumentInfo, keys: tuple[str, ...]) -> DocumentField | None:
+    value = _first(info, keys)
+    return DocumentField(value, "its metadata") if value else None
+
+
+def _of_chunks(
+    pick: Callable[[list[datetime]], datetime], chunks: Sequence[Chunk], origin: str
+) -> DocumentField | None:
+    moments = [chunk.timestamp for chunk in chunks if chunk.timestamp]
+    return DocumentField(_written(pick(moments)), origin) if moments else None
+
+
+def _first(info: DocumentInfo, keys: tuple[str, ...]) -> str | None:
+    values = {key.lower(): value for key, value in info.meta}
+    return next((values[key].strip() for key in keys if values.get(key, "").strip()), None)
+
+
+def _written(moment: datetime) -> str:
+    return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+MOST_NAMED = 3  # chosen: a subject that matches more documents is ambiguous
 MOST_WORKS = 20  # chosen: more is a listing, not an answer
 STAGE = "metadata"
 
-Reading = Callable[[DocumentInfo, Sequence[Chunk]], Field | None]
-_READINGS: Mapping[Asked, tuple[Reading, str, str]] = {
+Reading = Callable[[DocumentInfo, Sequence[Chunk]], DocumentField | None]
+_READINGS: Mapping[MetadataField, tuple[Reading, str, str]] = {
     "author": (author_of, "was written by", "author"),
     "published": (published_of, "is dated", "date"),
     "changed": (changed_of, "was last changed on", "time of change"),
     "title": (title_of, "is titled", "title"),
     "doi": (doi_of, "has the DOI", "DOI"),
 }
-# What a question may call a kind of writing, and which it is.
+# Corpus types by the words of a query.
 _KINDS: Mapping[str, str] = {
     "adr": "DOC_ADR",
     "paper": "DOC_PAPER",
@@ -50,8 +157,7 @@ _KINDS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True)
-class _Known:
+class _Known(msgspec.Struct, frozen=True):
     """A document that passes the filter."""
 
     info: DocumentInfo
@@ -59,43 +165,42 @@ class _Known:
     passing: Sequence[Chunk]  # searchable ones
 
 
-@dataclass(frozen=True)
-class AnswerMetadata:
-    """Answers and sets the evidence, or says why not; the search goes on in both cases (C-25)."""
+class AnswerMetadata(msgspec.Struct, frozen=True):
+    """Stage that answers from metadata, or notes why it cannot; the search continues in both cases."""
 
-    store: StoreReader
+    store: ChunkReader
     documents: Callable[[], Iterable[DocumentInfo]]
     tokenizer: Tokenizer
     name: str = STAGE
 
-    def __call__(self, slate: Slate, /) -> Slate:
-        question = metadata_question(slate.query.text)
+    def __call__(self, state: QueryState, /) -> QueryState:
+        question = metadata_question(state.query.text)
         if question is None:
-            return _unanswered(slate, "the question names no field and document that metadata has")
+            return _unanswered(state, "the query names no known field or document")
         works = question.asked == "works"
-        found = self._works(question, slate.query.where) if works else self._named(question, slate.query.where)
+        found = self._works(question, state.query.where) if works else self._named(question, state.query.where)
         if not found:
-            return _unanswered(slate, f"no document {'by' if works else 'called'} “{question.subject}” is known")
+            return _unanswered(state, f"no document {'by' if works else 'called'} “{question.subject}” is in the index")
         if works:
-            return _answered(slate, _listing(question, found), found)
+            return _answered(state, _listing(question, found), found)
         if len(found) > MOST_NAMED:
             return _unanswered(
-                slate, f"“{question.subject}” may be any of {len(found)} documents; name one by its path"
+                state, f"“{question.subject}” may be any of {len(found)} documents; name one by its path"
             )
         reading, verb, field = _READINGS[question.asked]
         told = [(each, value) for each in found if (value := reading(each.info, each.chunks)) is not None]
         if not told:
             where = ", ".join(address(each.info) for each in found)
-            return _unanswered(slate, f"the metadata of {where} has no {field}")
+            return _unanswered(state, f"the metadata of {where} has no {field}")
         lines = (f"{_called(each.info, question)} {verb} {value.value} ({value.origin})." for each, value in told)
-        return _answered(slate, "\n".join(lines), [each for each, _ in told])
+        return _answered(state, "\n".join(lines), [each for each, _ in told])
 
     def _named(self, question: MetadataQuestion, where: Filter) -> list[_Known]:
         if question.subject.lower() == question.kind or question.subject.lower() in ("it", "document", "paper"):
             return self._passing(_filtered_documents(self.store, where), where)
         infos = list(self.documents())
         full = named(question.subject, infos, self.tokenizer)
-        # "the retry paper": the kind is part of a title or path, or it is not.
+        # "the retry paper": the kind may be part of the title or path.
         bare = question.subject.lower().removesuffix(question.kind).strip()
         return self._passing(full or (named(bare, infos, self.tokenizer) if bare else []), where)
 
@@ -110,36 +215,35 @@ class AnswerMetadata:
         return [each for each in known if each is not None]
 
 
-@dataclass(frozen=True)
-class CiteEvidence:
-    """The documents that answer a metadata question come first, each with its best or else its first chunk."""
+class CiteEvidence(msgspec.Struct, frozen=True):
+    """Stage that ranks the documents behind a metadata answer first, each by its best or else first chunk."""
 
-    store: StoreReader
+    store: ChunkReader
     name: str = "evidence"
 
-    def __call__(self, slate: Slate, /) -> Slate:
-        if not slate.evidence:
-            return slate
-        top = max([1.0, *(hit.value for hit in slate.hits)])
+    def __call__(self, state: QueryState, /) -> QueryState:
+        if not state.evidence:
+            return state
+        top = max([1.0, *(hit.value for hit in state.hits)])
         cited: list[Hit] = []
-        for document_id in slate.evidence:
-            hit = self._hit(document_id, slate)
+        for document_id in state.evidence:
+            hit = self._hit(document_id, state)
             if hit is not None:
-                score = Score(self.name, top, len(cited) + 1, "its metadata answers the question")
+                score = StageScore(self.name, top, len(cited) + 1, "its metadata answers the question")
                 cited.append(hit.changed(value=top, scores=(*hit.scores, score)))
         first = {hit.chunk.id for hit in cited}
-        return slate.changed(hits=(*cited, *(hit for hit in slate.hits if hit.chunk.id not in first)))
+        return state.changed(hits=(*cited, *(hit for hit in state.hits if hit.chunk.id not in first)))
 
-    def _hit(self, document_id: str, slate: Slate) -> Hit | None:
-        found = next((hit for hit in slate.hits if hit.chunk.document_id == document_id), None)
+    def _hit(self, document_id: str, state: QueryState) -> Hit | None:
+        found = next((hit for hit in state.hits if hit.chunk.document_id == document_id), None)
         if found is not None:
             return found
-        known = _known(self.store, document_id, slate.query.where)
+        known = _known(self.store, document_id, state.query.where)
         return None if known is None else Hit(known.passing[0], 0.0)
 
 
-def _known(store: StoreReader, document_id: str, where: Filter) -> _Known | None:
-    """The document as this moment of the store has it; None when it is gone or no chunk of it passes."""
+def _known(store: ChunkReader, document_id: str, where: Filter) -> _Known | None:
+    """Return a document of this snapshot; None if it is gone or no chunk passes the filter."""
     info = store.document(document_id)
     if info is None:
         return None
@@ -150,8 +254,8 @@ def _known(store: StoreReader, document_id: str, where: Filter) -> _Known | None
     return _Known(info, chunks, passing) if passing else None
 
 
-def _filtered_documents(store: StoreReader, where: Filter) -> list[DocumentInfo]:
-    """Those that the request's own filter names: then "the paper" is clear."""
+def _filtered_documents(store: ChunkReader, where: Filter) -> list[DocumentInfo]:
+    """Return the documents that the filter of the request names: they are "the paper"."""
     ids = [
         str(each)
         for clause in where
@@ -171,10 +275,10 @@ def _listing(question: MetadataQuestion, found: list[_Known]) -> str:
     return f"By {question.subject}: {works}."
 
 
-def _answered(slate: Slate, text: str, found: list[_Known]) -> Slate:
-    return slate.changed(metadata_answer=text, evidence=tuple(each.info.id for each in found))
+def _answered(state: QueryState, text: str, found: list[_Known]) -> QueryState:
+    return state.changed(metadata_answer=text, evidence=tuple(each.info.id for each in found))
 
 
-def _unanswered(slate: Slate, reason: str) -> Slate:
-    note = Degradation(STAGE, f"not answered from metadata: {reason}; these are the hits of a search")
-    return slate.changed(degraded=(*slate.degraded, note))
+def _unanswered(state: QueryState, reason: str) -> QueryState:
+    note = Degradation(STAGE, f"not answered from metadata: {reason}; these are search results")
+    return state.changed(degraded=(*state.degraded, note))

@@ -1,24 +1,23 @@
-"""Hits that differ from each other come first: hits and their vectors go in, the same hits in MMR's order come out.
+"""Diversity: hits in the order of maximal marginal relevance (MMR).
 
 Maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998) in the form s − d·max cos(selected), which orders as
-λ·s − (1 − λ)·max cos does with λ = 1/(1 + d) (C-28).
+λ·s − (1 − λ)·max cos does with λ = 1/(1 + d).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from dowse.errors import BadRequestError
 from dowse.identity import id_number
-from dowse.ports import Mask, Matrix, StoreReader, Values
-from dowse.query.stages.state import Hit, Slate
-from dowse.types import Score
+from dowse.ports import Mask, Matrix, Values, VectorSearch
+from dowse.query.stages.state import Hit, QueryState, StageScore
 
-DIVERSITY = 0.3  # S1-06
-_FEW = 64  # rows: a larger product wakes the threads of BLAS, which takes longer than it does
+DIVERSITY = 0.3  # chosen: duplicates sink, good neighbours stay
+_FEW = 64  # rows: a larger product starts BLAS threads, which takes longer than the product
 
 
 def apply_mmr(
@@ -28,10 +27,10 @@ def apply_mmr(
     top_k: int = 5,
     texts: Sequence[str] | None = None,
 ) -> list[tuple[int, float]]:
-    """Positions of the best `top_k` and their marginal scores, in the order they are picked; scores are in [0,1].
+    """Return positions of the best `top_k` and their marginal scores, in the order of selection; scores are in [0,1].
 
-    The first pick is the highest score; equals keep the order given, which need not be sorted (B-26). A row of zeros
-    is a missing vector: likeness to it is the overlap of the texts' words, when texts are given, else 0 (C-29).
+    The first pick is the highest score; equals keep the order given, which need not be sorted. A row of zeros
+    is a missing vector: similarity to it is the overlap of words, if texts are given, else 0.
     """
     if not 0 <= diversity <= 1:  # NaN fails both comparisons
         raise BadRequestError(f"diversity is {diversity}; give a number between 0 (none) and 1")
@@ -39,7 +38,7 @@ def apply_mmr(
         raise BadRequestError(f"{len(scores)} scores and {len(vectors)} vectors; give one of each to every hit")
     relevance = np.asarray(scores, np.float64)
     if np.isnan(relevance).any():
-        raise BadRequestError("a score is NaN, which would make any order legal; leave that hit out")
+        raise BadRequestError("a score is NaN, which has no order; leave that hit out")
     relevance = relevance.copy()
     likeness = _Likeness.of(vectors, texts)
     nearest = np.zeros(len(relevance))
@@ -53,9 +52,8 @@ def apply_mmr(
     return picks
 
 
-@dataclass(frozen=True, eq=False)
-class _Likeness:
-    """How alike any hit and a chosen one are, in [0,1]; computed a row at a time, for only `top_k` rows are needed."""
+class _Likeness(msgspec.Struct, frozen=True, eq=False):
+    """Similarities in [0,1], computed row by row, because only `top_k` rows are needed."""
 
     unit: Matrix
     exists: Mask
@@ -72,7 +70,7 @@ class _Likeness:
     def to(self, at: int) -> Values:
         cosines = self.unit @ self.unit[at] if len(self.unit) <= _FEW else np.vecdot(self.unit, self.unit[at])
         near: Values = cosines.astype(np.float64)
-        np.minimum(near, 1.0, out=near)  # what points away, below 0, is not nearer than nothing: `nearest` starts at 0
+        np.minimum(near, 1.0, out=near)  # negative ones stay: `nearest` starts at 0
         if not self.words:
             return near
         unknown = np.flatnonzero(~self.exists) if self.exists[at] else np.arange(len(near))
@@ -81,37 +79,36 @@ class _Likeness:
 
 
 def _overlap(left: frozenset[str], right: frozenset[str]) -> float:
-    """Shared words over the larger number of words."""
+    """Return shared words over the larger number of words."""
     return len(left & right) / max(len(left), len(right), 1)
 
 
-@dataclass(frozen=True)
-class Diversify:
-    """MMR over the stored vectors. Its word is the marginal score, so hits stay sorted by their value."""
+class Diversify(msgspec.Struct, frozen=True):
+    """Stage that orders hits by MMR over stored vectors. The marginal score becomes the value, so hits stay sorted."""
 
-    store: StoreReader
+    store: VectorSearch
     diversity: float = DIVERSITY
     name: str = "mmr"
 
-    def __call__(self, slate: Slate, /) -> Slate:
-        if len(slate.hits) < 2:
-            return slate
-        ids = np.array([id_number(hit.found.id) for hit in slate.hits], np.uint64)
+    def __call__(self, state: QueryState, /) -> QueryState:
+        if len(state.hits) < 2:
+            return state
+        ids = np.array([id_number(hit.found.id) for hit in state.hits], np.uint64)
         vectors, _ = self.store.vectors(ids)
-        relevance = [min(hit.value, 1.0) for hit in slate.hits]
-        picks = apply_mmr(relevance, vectors, self.diversity, slate.query.k, [hit.found.text for hit in slate.hits])
+        relevance = [min(hit.value, 1.0) for hit in state.hits]
+        picks = apply_mmr(relevance, vectors, self.diversity, state.query.k, [hit.found.text for hit in state.hits])
         chosen = {at for at, _ in picks}
-        rest = [at for at in range(len(slate.hits)) if at not in chosen]
+        rest = [at for at in range(len(state.hits)) if at not in chosen]
         floor = max(picks[-1][1], 0.0)
         hits = [
-            *(self._picked(slate.hits[at], rank, marginal) for rank, (at, marginal) in enumerate(picks, start=1)),
-            *(slate.hits[at].at_most(floor) for at in rest),
+            *(self._picked(state.hits[at], rank, marginal) for rank, (at, marginal) in enumerate(picks, start=1)),
+            *(state.hits[at].at_most(floor) for at in rest),
         ]
-        return slate.changed(hits=tuple(hits))
+        return state.changed(hits=tuple(hits))
 
     def _picked(self, hit: Hit, rank: int, marginal: float) -> Hit:
         value = max(marginal, 0.0)
         relevance = min(hit.value, 1.0)
         taken = (relevance - marginal) / self.diversity if self.diversity else 0.0
-        why = f"{relevance:.2f} − {self.diversity:.2g}·{taken:.2f} for its likeness to a hit before it"
-        return hit.scored(Score(self.name, value, rank, why))
+        why = f"{relevance:.2f} − {self.diversity:.2g}·{taken:.2f} for similarity to an earlier hit"
+        return hit.scored(StageScore(self.name, value, rank, why))

@@ -1,46 +1,45 @@
-"""What a passage stands in: hits go in; with their parents beside them, or with parents in their place, they come out.
+"""Parents of hits: sections and documents that are attached to hits or replace them.
 
-Parents pass the filter like anything else that is shown (B-34), and are fetched a level at a time (B-27).
+Parents pass the filter like any result, and are fetched level by level.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from dowse.filters import Filter, matches
-from dowse.ports import StoreReader
-from dowse.query.stages.state import Hit, Slate
-from dowse.types import Chunk, ChunkId, ParentContext, Score
+from dowse.ports import ChunkReader
+from dowse.query.stages.state import Hit, QueryState, StageScore
+from dowse.types import Chunk, ChunkId, ParentContext
 
-DEEPEST = 8  # levels; chosen: real ones have three, and a ring of parents must end
+DEEPEST = 8  # levels; chosen: documents have three, and a cycle must end
 
 
-@dataclass(frozen=True)
-class ReplaceByParent:
-    """The parent takes its best child's place, value and history; the child stays as evidence (S4-07, C-27).
+class ReplaceByParent(msgspec.Struct, frozen=True):
+    """Stage that replaces chunks by their parent, at the rank of the best child, which stays as evidence.
 
-    A hit without a parent, or whose parent is gone or outside the filter, stays as it is.
+    A hit without a parent, or with a deleted or filtered one, stays as it is.
     """
 
-    store: StoreReader
+    store: ChunkReader
     name: str = "parents"
 
-    def __call__(self, slate: Slate, /) -> Slate:
-        wanted = {hit.chunk.parent_id for hit in slate.hits if hit.chunk.parent_id is not None}
-        parents = _passing(self.store.get(wanted), slate.query.where) if wanted else {}
+    def __call__(self, state: QueryState, /) -> QueryState:
+        wanted = {hit.chunk.parent_id for hit in state.hits if hit.chunk.parent_id is not None}
+        parents = _passing(self.store.get(wanted), state.query.where) if wanted else {}
         if not parents:
-            return slate
+            return state
         best: dict[ChunkId, Hit] = {}
-        for hit in slate.hits:
+        for hit in state.hits:
             placed = self._placed(hit, parents)
             if placed.chunk.id not in best or placed.value > best[placed.chunk.id].value:
-                # B-38: the first is not believed to be the best; the place in the order is settled below.
+                # Hits may not be sorted by value; the sort below decides the order.
                 best[placed.chunk.id] = placed
         hits = sorted(best.values(), key=lambda hit: -hit.value)
-        return slate.changed(hits=tuple(_numbered(hits, self.name)))
+        return state.changed(hits=tuple(_numbered(hits, self.name)))
 
     def _placed(self, hit: Hit, parents: Mapping[ChunkId, Chunk]) -> Hit:
         parent = parents.get(hit.chunk.parent_id or "")
@@ -49,22 +48,22 @@ class ReplaceByParent:
         child = hit.chunk
         lines = f", lines {child.start_line}–{child.end_line}" if child.start_line is not None else ""
         why = f"{parent.level} in place of its best part {child.id}{lines}"
-        return hit.changed(chunk=parent, child=child, scores=(*hit.scores, Score(self.name, hit.value, 0, why)))
+        return hit.changed(chunk=parent, child=child, scores=(*hit.scores, StageScore(self.name, hit.value, 0, why)))
 
 
 class AttachParents(msgspec.Struct, frozen=True):
-    """Section and document beside each hit that will be shown, outermost first (S1-10, R-35)."""
+    """Stage that attaches section and document to each shown hit, outermost first."""
 
-    store: StoreReader
+    store: ChunkReader
     name: str = "parents"
 
-    def __call__(self, slate: Slate, /) -> Slate:
-        shown = slate.hits[: slate.query.k]
-        above = self._above([hit.chunk for hit in shown], slate.query.where)
+    def __call__(self, state: QueryState, /) -> QueryState:
+        shown = state.hits[: state.query.k]
+        above = self._above([hit.chunk for hit in shown], state.query.where)
         if not above:
-            return slate
+            return state
         hits = (hit.changed(parents=tuple(_chain(hit.chunk, above))) for hit in shown)
-        return slate.changed(hits=(*hits, *slate.hits[len(shown) :]))
+        return state.changed(hits=(*hits, *state.hits[len(shown) :]))
 
     def _above(self, chunks: Iterable[Chunk], where: Filter) -> dict[ChunkId, Chunk]:
         known: dict[ChunkId, Chunk] = {}
@@ -92,7 +91,7 @@ def _chain(chunk: Chunk, above: Mapping[ChunkId, Chunk]) -> list[ParentContext]:
 
 
 def _numbered(hits: Iterable[Hit], stage: str) -> list[Hit]:
-    """Places after the merge, in the scores that this stage gave."""
+    """Set the ranks after the merge in the scores of this stage."""
     return [
         hit.changed(scores=(*hit.scores[:-1], replace(hit.scores[-1], rank=rank)))
         if hit.scores and hit.scores[-1].stage == stage

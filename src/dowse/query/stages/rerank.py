@@ -1,24 +1,25 @@
-"""The rerank chain: hits go in, a closer judgement is blended in, and the same hits come out in a better order."""
+"""Reranking: the scores of a reranker, blended with earlier scores, reorder the hits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 from typing import Protocol, runtime_checkable
 
 import msgspec
+from msgspec.structs import replace
 
 from dowse.errors import ModelUnavailableError
 from dowse.ports import Candidate, Reranker
-from dowse.query.stages.state import Hit, Slate
-from dowse.types import Degradation, Score
+from dowse.query.stages.state import Hit, QueryState, StageScore
+from dowse.types import Degradation
 
-WEIGHT = 0.7  # of the reranker, against .3 of what came before it; S3-17, C-12
+WEIGHT = 0.7  # of the reranker, against 0.3 of the score before it; chosen
 
 
 class Judgement(msgspec.Struct, frozen=True):
-    """A score in [0,1], and its reason when asked for."""
+    """A score in [0,1], and a function that returns its reason."""
 
     score: float
     why: Callable[[], str]
@@ -26,22 +27,22 @@ class Judgement(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class Reasoned(Protocol):
-    """A reranker that can say why."""
+    """A reranker that gives reasons."""
 
     def judge(self, query: str, candidates: Sequence[Candidate]) -> Sequence[Judgement]:
-        """The scores of `score`, with their reasons."""
+        """Return the scores of `score`, with their reasons."""
         ...
 
 
 def blended(score: float, before: float, weight: float = WEIGHT) -> float:
-    """weight·score + (1 − weight)·before, both in [0,1] (C-13); weight 1 replaces."""
+    """Return weight·score + (1 − weight)·before, both in [0,1]; weight 1 replaces."""
     return weight * score + (1 - weight) * before
 
 
 def reranked(
     reranker: Reranker, query: str, candidates: Sequence[Candidate], top_k: int | None = None
 ) -> list[Candidate]:
-    """Sorted and trimmed (S4-11, C-43), with the reranker's scores as values; what it did not judge comes last."""
+    """Return candidates sorted and trimmed, with the reranker's scores as values; those without a score come last."""
     scores = checked(reranker, query, candidates, None)
     judged = [(each, score) for each, score in zip(candidates, scores, strict=True) if score is not None]
     floor = min((score for _, score in judged), default=1.0)
@@ -57,53 +58,52 @@ def reranked(
 def checked(
     reranker: Reranker, query: str, candidates: Sequence[Candidate], timeout_s: float | None
 ) -> list[float | None]:
-    """The reranker's scores, if they are scores: nonsense is as good as none."""
+    """Return the scores of a reranker, or raise ModelUnavailableError if they are invalid."""
     scores = list(reranker.score(query, candidates, timeout_s=timeout_s)) if candidates else []
     if len(scores) != len(candidates):
-        raise ModelUnavailableError(f"{reranker.model} gave {len(scores)} scores for {len(candidates)} candidates")
+        raise ModelUnavailableError(f"{reranker.model} returned {len(scores)} scores for {len(candidates)} candidates")
     for score in scores:
         if score is not None and not (isfinite(score) and 0 <= score <= 1):
-            raise ModelUnavailableError(f"{reranker.model} gave the score {score}, which is not in 0 to 1")
+            raise ModelUnavailableError(f"{reranker.model} returned the score {score}, which is not between 0 and 1")
     if scores and all(score is None for score in scores):
-        raise ModelUnavailableError(f"{reranker.model} judged none of {len(candidates)} candidates in time")
+        raise ModelUnavailableError(f"{reranker.model} scored none of {len(candidates)} candidates in time")
     return scores
 
 
-@dataclass(frozen=True)
-class Rerank:
-    """One link of the chain. It judges the first `window` hits; the others stay behind them, in their order."""
+class Rerank(msgspec.Struct, frozen=True):
+    """Stage of one reranker. It scores the first `window` hits; the others stay behind them, in their order."""
 
     reranker: Reranker
     name: str
     weight: float = WEIGHT
     window: int = 50
-    left_s: Callable[[], float | None] = lambda: None  # time there is; None: enough
+    left_s: Callable[[], float | None] = lambda: None  # remaining time; None: no limit
 
-    def __call__(self, slate: Slate, /) -> Slate:
-        if not slate.hits:
-            return slate
-        head = slate.hits[: self.window]
-        scores, reasons = self._judged(slate.query.text, head)
+    def __call__(self, state: QueryState, /) -> QueryState:
+        if not state.hits:
+            return state
+        head = state.hits[: self.window]
+        scores, reasons = self._judged(state.query.text, head)
         reached = max(at for at, score in enumerate(scores) if score is not None) + 1
-        # Where a judgement is missing among others, the value before it stands: it is on the same scale (C-11).
+        # A hit without a score among scored ones keeps its value, which is on the same scale.
         values = [
             hit.value if score is None else blended(score, hit.value, self.weight)
             for hit, score in zip(head[:reached], scores, strict=False)
         ]
-        places = sorted(range(reached), key=lambda at: -values[at])  # stable: equals keep the order they came in
+        places = sorted(range(reached), key=lambda at: -values[at])  # stable
         judged = tuple(
             head[at].scored(
-                Score(self.name, values[at], rank, reasons(at) if rank <= slate.query.k else ""), scores[at]
+                StageScore(self.name, values[at], rank, reasons(at) if rank <= state.query.k else ""), scores[at]
             )
             for rank, at in enumerate(places, start=1)
         )
-        hits = (*judged, *self._behind(slate.hits[reached:], judged))
+        hits = (*judged, *self._behind(state.hits[reached:], judged))
         missing = sum(score is None for score in scores)
-        lost = (Degradation(self.name, f"judged {len(head) - missing} of {len(head)}"),) if missing else ()
-        return slate.changed(hits=hits, degraded=(*slate.degraded, *lost))
+        lost = (Degradation(self.name, f"scored {len(head) - missing} of {len(head)}"),) if missing else ()
+        return state.changed(hits=hits, degraded=(*state.degraded, *lost))
 
     def _judged(self, query: str, head: Sequence[Hit]) -> tuple[list[float | None], Callable[[int], str]]:
-        """Scores, and what to say of each hit that may be shown."""
+        """Return scores, and a function that returns the reason of each."""
         candidates = [Candidate(each.found, min(each.value, 1.0)) for each in head]
         if isinstance(self.reranker, Reasoned):
             judgements = self.reranker.judge(query, candidates)
@@ -113,14 +113,30 @@ class Rerank:
 
     def _formula(self, score: float | None, before: float) -> str:
         if score is None:
-            return "not judged, so what came before stands"
+            return "not scored; keeps its earlier score"
         return f"{self.weight:.2g}·{score:.2f} + {1 - self.weight:.2g}·{before:.2f}"
 
     def _behind(self, tail: Sequence[Hit], judged: Sequence[Hit]) -> list[Hit]:
-        """Not judged at all: after those that were, whatever they had (their scale may be kinder)."""
+        """Return hits beyond the scored ones, with values at most theirs."""
         floor = judged[-1].value
-        why = "not judged: beyond the window"
+        why = "not scored: beyond the window"
         return [
-            hit.scored(Score(self.name, min(hit.value, floor), rank, why))
+            hit.scored(StageScore(self.name, min(hit.value, floor), rank, why))
             for rank, hit in enumerate(tail, start=len(judged) + 1)
         ]
+
+
+@dataclass(frozen=True)
+class ScoreReranker:
+    """Reranker that keeps the scores. `min_score` is in [0,1], as values are."""
+
+    min_score: float = 0.0
+    model: str = "score"
+
+    def score(self, query: str, candidates: Sequence[Candidate], *, timeout_s: float | None = None) -> list[float]:
+        return [each.value for each in candidates]
+
+    def rerank(self, query: str, candidates: Sequence[Candidate], top_k: int | None = None) -> list[Candidate]:
+        """Return candidates sorted and trimmed, without those below `min_score`."""
+        kept = [each for each in candidates if each.value >= self.min_score]
+        return reranked(self, query, kept, top_k)

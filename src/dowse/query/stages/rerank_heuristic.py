@@ -1,7 +1,4 @@
-"""Names and summaries are read with the question in mind: candidates go in, a number in [0,1] for each comes out.
-
-No model: exact names first, then names and summaries that hold the question's terms; stubs last (S2, C-19, C-20).
-"""
+"""Heuristic reranker without a model: exact names first, then names and summaries with query terms; stubs last."""
 
 from __future__ import annotations
 
@@ -9,8 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from math import prod
-from typing import Protocol
 
 import msgspec
 
@@ -20,16 +15,16 @@ from dowse.query.stages.rerank import Judgement, reranked
 from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk
 
-SHORTEST_TERM = 3  # characters; S2-09
-MORE_STOP_WORDS = frozenset({"could", "may", "might", "shall", "would"})  # in S2's list (R-27), not in the tokenizer's
-STUB_CHARACTERS = 50  # S2-06
-MANY_CONNECTIONS = 5  # S2-07
+SHORTEST_TERM = 3  # characters
+MORE_STOP_WORDS = frozenset({"could", "may", "might", "shall", "would"})  # besides those of dowse.tokenizer
+STUB_CHARACTERS = 50  # a shorter text is a stub
+MANY_CONNECTIONS = 5  # more of them earn a boost
 _RUN = re.compile(r"[\w$]+")
-ROOM = 1e-9  # keeps what is not exact below what is
+ROOM = 1e-9  # keeps other candidates below exact ones
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """What is known of a candidate in the light of the question."""
+    """Features of a candidate for one query."""
 
     exact: bool
     terms: int  # of the question
@@ -40,25 +35,16 @@ class Facts(msgspec.Struct, frozen=True):
 
     @property
     def named(self) -> int:
-        """A stub gains nothing from its name unless that is exact (T-04)."""
+        """Terms in the name; 0 for a stub unless its name is exact."""
         return 0 if self.stub and not self.exact else self.in_name
 
     @property
     def summary_share(self) -> float:
-        return self.in_summary / self.terms if self.terms else 0.0  # B-42: a question without terms
+        return self.in_summary / self.terms if self.terms else 0.0
 
 
-class Formula(Protocol):
-    def __call__(self, value: float, facts: Facts, /) -> float:
-        """The new value; not yet in [0,1]."""
-        ...
-
-    def why(self, facts: Facts, /) -> str: ...
-
-
-@dataclass(frozen=True)
-class Additive:
-    """value + boosts: S2-03 to S2-08, on a value in [0,1] so that they weigh something (B-44)."""
+class Additive(msgspec.Struct, frozen=True):
+    """Formula: the value in [0,1] plus boosts."""
 
     exact: float = 2.0
     name_term: float = 0.5  # for each term
@@ -72,7 +58,7 @@ class Additive:
     def why(self, facts: Facts, /) -> str:
         parts = zip(self._parts(facts), _reasons(facts), strict=True)
         said = [f"{part:+.2g} {reason}" for part, reason in parts if part]
-        return ", ".join(said) or "neither name nor summary says anything"
+        return ", ".join(said) or "no match in name or summary"
 
     def _parts(self, facts: Facts) -> tuple[float, ...]:
         return (
@@ -84,36 +70,8 @@ class Additive:
         )
 
 
-@dataclass(frozen=True)
-class Multiplicative:
-    """value × factors: how the entity system did it later (C-19)."""
-
-    exact: float = 3.0
-    name_share: float = 1.5
-    summary_share: float = 0.5
-    stub: float = 0.5
-    connected: float = 1.15
-
-    def __call__(self, value: float, facts: Facts, /) -> float:
-        return value * prod(self._factors(facts))
-
-    def why(self, facts: Facts, /) -> str:
-        factors = zip(self._factors(facts), _reasons(facts), strict=True)
-        said = [f"×{factor:.3g} {reason}" for factor, reason in factors if factor != 1]
-        return ", ".join(said) or "neither name nor summary says anything"
-
-    def _factors(self, facts: Facts) -> tuple[float, ...]:
-        return (
-            self.exact if facts.exact else 1.0,
-            1 + self.name_share * (facts.named / facts.terms if facts.terms else 0.0),
-            1 + self.summary_share * facts.summary_share,
-            self.stub if facts.stub else 1.0,
-            self.connected if facts.connected else 1.0,
-        )
-
-
 def _reasons(facts: Facts) -> tuple[str, ...]:
-    """In the order of a formula's parts."""
+    """Return reasons in the order of the formula's parts."""
     return (
         "exact name",
         f"{facts.named} of {facts.terms} terms in the name",
@@ -125,9 +83,9 @@ def _reasons(facts: Facts) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class HeuristicReranker:
-    """Satisfies `dowse.ports.Reranker`. Its word already holds the candidate's value, so it is not blended again."""
+    """Reranker by names and summaries. Its score includes the candidate's value, so it is not blended again."""
 
-    formula: Formula = field(default_factory=Additive)
+    formula: Additive = field(default_factory=Additive)
     tokenizer: Tokenizer = field(default_factory=Tokenizer, compare=False, repr=False)
     model: str = "heuristic"
 
@@ -141,7 +99,7 @@ class HeuristicReranker:
         return [Judgement(score, partial(self.formula.why, of)) for score, of in zip(scores, facts, strict=True)]
 
     def rerank(self, query: str, candidates: Sequence[Candidate], top_k: int | None = None) -> list[Candidate]:
-        """Sorted, trimmed; `Candidate.value` is the new score."""
+        """Return candidates sorted and trimmed; `Candidate.value` is the new score."""
         return reranked(self, query, candidates, top_k)
 
     def facts(self, query: str, chunks: Sequence[Chunk]) -> list[Facts]:
@@ -156,12 +114,12 @@ class HeuristicReranker:
             terms=len(terms),
             in_name=len(terms & self._stems(self.tokenizer.code(name))) if name else 0,
             in_summary=len(terms & self._stems(self.tokenizer.code(chunk.summary))) if chunk.summary else 0,
-            stub=len(chunk.text.strip()) < STUB_CHARACTERS,  # B-43: an empty text is a stub, too
+            stub=len(chunk.text.strip()) < STUB_CHARACTERS,
             connected=chunk.connection_count > MANY_CONNECTIONS,
         )
 
     def _terms(self, query: str) -> set[str]:
-        """Whole terms (B-45), as stems; of an identifier its parts, not the whole as well, which would count twice."""
+        """Return stems of whole terms; of an identifier only its parts, which would else count twice."""
         split = (self.tokenizer.code(run) for run in _RUN.findall(query))
         parts = (part for tokens in split for part in (tokens[:-1] or tokens))
         return self._stems(part for part in parts if len(part) >= SHORTEST_TERM and part not in MORE_STOP_WORDS)
@@ -171,14 +129,14 @@ class HeuristicReranker:
 
 
 def name_of(chunk: Chunk) -> str:
-    """The symbol's name; of prose, the heading right above it."""
+    """Return the name of the symbol; of prose, the heading right above it."""
     if chunk.symbol_name or not chunk.section_path:
         return chunk.symbol_name or ""
     return chunk.section_path.rsplit(">", 1)[-1].strip().lstrip("#").strip()
 
 
 def is_named(chunk: Chunk, names: set[str]) -> bool:
-    """Whether a folded name is the chunk's: its name, its qualified name, or the end of that (`Store.search`)."""
+    """Return whether a folded name is the chunk's name, qualified name, or the end of that (`Store.search`)."""
     if name_of(chunk).casefold() in names:
         return True
     if not chunk.qualified_name:
@@ -188,12 +146,12 @@ def is_named(chunk: Chunk, names: set[str]) -> bool:
 
 
 def folded(name: str) -> str:
-    """Names that a reader would call the same: `Store::search()` and `store.search`."""
+    """Return one form of equivalent names: `Store::search()` and `store.search`."""
     return name.strip().strip("`\"'").removesuffix("()").replace("::", ".").replace("#", ".").strip().casefold()
 
 
 def _exact_on_top(raw: list[float], exact: list[bool]) -> list[float]:
-    """S2-14: exact names always come first; the others are scaled down below them, if that is needed."""
+    """Return values with the others scaled below the exact names, if needed."""
     best_other = max((value for value, named in zip(raw, exact, strict=True) if not named), default=0.0)
     least_exact = min((value for value, named in zip(raw, exact, strict=True) if named), default=None)
     if least_exact is None or best_other < least_exact or best_other <= 0:
@@ -203,6 +161,6 @@ def _exact_on_top(raw: list[float], exact: list[bool]) -> list[float]:
 
 
 def _unit(raw: list[float]) -> list[float]:
-    """Divided by the largest when that is above 1; below 0 is 0, where the order they came in holds."""
+    """Return values divided by the largest if that is above 1, and at least 0."""
     largest = max([1.0, *raw])
     return [max(value, 0.0) / largest for value in raw]

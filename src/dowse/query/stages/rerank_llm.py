@@ -1,4 +1,4 @@
-"""A question and its candidates go in, a judgement per candidate from one call to a language model comes out."""
+"""LLM reranker: scores of all candidates from one call to a language model."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
-from dowse.errors import BadRequestError, ModelUnavailableError
+from dowse.errors import BadRequestError, ModelUnavailableError, UnavailableError
 from dowse.ports import LLM, Candidate
+from dowse.query.stages.rerank import reranked
 
-COVERAGE = 0.8  # of the candidates that must be scored, else none counts (C-11)
+COVERAGE = 0.8  # share of candidates that must get a score, else none counts; chosen
 PASSAGE_CHARACTERS = 800  # about 200 tokens; chosen: most of a chunk
-TIMEOUT_S = 10.0  # R-34
-_TOKENS_EACH, _TOKENS_FRAME = 16, 64  # a score with its id, and what stands around them (B-41)
+TIMEOUT_S = 10.0  # chosen: people wait no longer
+_TOKENS_EACH, _TOKENS_FRAME = 16, 64  # of a score with its id, and of the JSON around them
 _ID = re.compile(r"[Pp]?\s*(\d{1,6})")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029]")
 _SCHEMA: Mapping[str, Any] = {
@@ -39,15 +40,15 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class LLMReranker:
-    """Satisfies `dowse.ports.Reranker`.
+    """Reranker that asks a language model. A dataclass, to keep `secret` out of its repr.
 
-    Passages are data: they stand between tags that nobody can guess, with angle brackets escaped, and the model is
-    told not to follow them (B-57). The tag follows from the passages and a secret of this object, and not from
-    chance alone, so that the same question has the same prompt and its reply can be remembered.
+    Passages are untrusted data: the prompt puts them between tags that nobody can guess, escapes angle brackets, and
+    forbids following them. The tag derives from the passages and a secret, so that the same query has the same prompt
+    and its reply can be cached.
     """
 
     llm: LLM
-    scale: tuple[float, float] = (0.0, 10.0)  # C-09
+    scale: tuple[float, float] = (0.0, 10.0)
     passage_characters: int = PASSAGE_CHARACTERS
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False, compare=False)
 
@@ -79,10 +80,17 @@ class LLMReranker:
         judged = sum(score is not None for score in scores)
         if judged < COVERAGE * count:
             raise ModelUnavailableError(
-                f"{self.llm.model} judged {judged} of {count} hits, fewer than {COVERAGE:.0%}, so none of it counts; "
+                f"{self.llm.model} scored {judged} of {count} hits, fewer than {COVERAGE:.0%}; its scores are ignored; "
                 "try another model, or `--rerank heuristic`"
             )
         return tuple(None if score is None else self._unit(score) for score in scores)
+
+    def rerank(self, query: str, candidates: Sequence[Candidate], top_k: int | None = None) -> list[Candidate]:
+        """Return candidates sorted and trimmed; in their order if the model does not answer."""
+        try:
+            return reranked(self, query, candidates, top_k)
+        except UnavailableError:
+            return list(candidates)[:top_k]
 
     def prompt(self, query: str, candidates: Sequence[Candidate]) -> str:
         low, high = self.scale
@@ -113,11 +121,11 @@ class LLMReranker:
 
 
 def scores_of(reply: Any, count: int) -> tuple[float | None, ...]:
-    """One score a passage in the model's own scale, None where it gave none; never a default (B-29).
+    """Return one score per passage in the model's own scale, None where it gave none; never a default.
 
-    Shapes (C-10): {"scores": […]} or a bare list, of {"id": "P1", "score": 7}, of {"index": 1, "score": 7}, of plain
+    Shapes: {"scores": […]} or a bare list, of {"id": "P1", "score": 7}, of {"index": 1, "score": 7}, of plain
     numbers in order; or an object of numbers by id. Ids and indexes count from 1 because the prompt does. Of
-    duplicates the first counts, and unknown ids are ignored; a plain list of another length says nothing.
+    duplicates the first counts; unknown ids and plain lists of another length are ignored.
     """
     body = _body(reply)
     if isinstance(body, Mapping):
@@ -132,7 +140,7 @@ def scores_of(reply: Any, count: int) -> tuple[float | None, ...]:
 
 
 def _body(reply: Any) -> Any:
-    """What holds the scores: the reply itself, its "scores", or its only list."""
+    """Return the part with the scores: the reply itself, its "scores", or its only list."""
     if not isinstance(reply, Mapping):
         return reply
     if "scores" in reply:
@@ -166,7 +174,7 @@ def _place(key: Any) -> int | None:
 
 
 def _number(value: Any) -> float | None:
-    """A finite number, also one in quotes; True is not 1 and NaN is nothing (B-55)."""
+    """Return a finite number, also from quotes; None for booleans and NaN."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

@@ -1,4 +1,4 @@
-"""The one sort: values and ids go in, an order comes out; value down, then id, so equals never flicker."""
+"""The one sort order: value descending, then id, so that equal scores keep a stable order."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dowse.ports import Ids, Values
-from dowse.query.stages.state import Hit
-from dowse.types import Score
+from dowse.query.stages.state import Hit, StageScore
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,35 +22,37 @@ Id = TypeVar("Id", str, int)
 
 
 def order(values: Values, ids: Ids) -> Order:
-    """Positions, best first. An id as a number sorts as its 16 digits do."""
+    """Return positions, best first. An id sorts the same as a number and as 16 digits."""
     if np.isnan(values).any():
-        raise ValueError("a score is NaN, which would make any order legal")
+        raise ValueError("a score is NaN, which has no order")
     return np.lexsort((ids, -values))
 
 
 def order_of_ascending(values: Values) -> Order:
-    """The same where ids ascend: equals stay as they stand, in two thirds of the time."""
+    """Return positions, best first, of rows whose ids ascend: a stable sort takes two thirds of the time."""
     best = (-values).argsort(kind="stable")
-    if len(best) and isnan(values[best[-1]]):  # they are sorted behind all others
-        raise ValueError("a score is NaN, which would make any order legal")
+    if len(best) and isnan(values[best[-1]]):  # NaN sorts last
+        raise ValueError("a score is NaN, which has no order")
     return best
 
 
 def ranked(rows: Iterable[tuple[Id, float]]) -> list[tuple[Id, float]]:
-    """The same order over plain pairs."""
+    """Return pairs of id and value, best first."""
     pairs = list(rows)
     if any(isnan(value) for _, value in pairs):
-        raise ValueError("a score is NaN, which would make any order legal")
+        raise ValueError("a score is NaN, which has no order")
     return sorted(pairs, key=lambda row: (-row[1], row[0]))
 
 
 def ranked_hits(stage: str, rows: Iterable[tuple[Hit, float, str]]) -> tuple[Hit, ...]:
-    """Hits with a stage's values, best first, each with its place and the stage's reason in its history.
+    """Return hits with the values of a stage, best first, each with rank and reason in its history.
 
-    Equals keep the order they came in, which is an order already: a stage that has nothing to say changes nothing.
+    Equal values keep their order, so that a stage without effect changes nothing.
     """
     given = list(rows)
     if any(isnan(value) for _, value, _ in given):
-        raise ValueError(f"stage {stage!r} gave a score that is NaN, which would make any order legal")
+        raise ValueError(f"stage {stage!r} gave a score that is NaN, which has no order")
     given.sort(key=lambda row: -row[1])
-    return tuple(hit.scored(Score(stage, value, rank, why)) for rank, (hit, value, why) in enumerate(given, start=1))
+    return tuple(
+        hit.scored(StageScore(stage, value, rank, why)) for rank, (hit, value, why) in enumerate(given, start=1)
+    )

@@ -1,18 +1,17 @@
-"""What the pipeline knows so far: a question goes in, and each stage returns a new slate that knows more.
+"""Query state: the immutable value that stages pass on, and its parts.
 
-Numbers stay in arrays until text is fetched, and become sentences only for the hits that are returned, so
-that a pool of 300 candidates costs a query a few array operations and not 300 objects.
+Numbers stay in arrays until text is fetched, and become sentences only for returned hits, so that 300 candidates cost a
+few array operations and not 300 objects.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from dowse.filters import Filter
-from dowse.ports import Found, Ids, Slots, Values, Vector
+from dowse.ports import Found, Ids, Values, Vector
 from dowse.types import (
     Chunk,
     Degradation,
@@ -20,7 +19,6 @@ from dowse.types import (
     Leg,
     ParentContext,
     QueryType,
-    Score,
     ServiceContext,
 )
 
@@ -40,10 +38,10 @@ TermsByLeg = tuple[tuple[Leg, tuple[str, ...]], ...]
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """The question in other words."""
+    """Another wording of the query."""
 
     text: str
-    weight: float  # against the original's 1
+    weight: float  # the original has 1
     terms: TermsByLeg = ()  # empty until prepared
 
     def terms_of(self, leg: Leg) -> tuple[str, ...]:
@@ -51,114 +49,119 @@ class Variant(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """The question, as the stages need it."""
+    """Parsed query passed to the pipeline stages."""
 
     text: str
-    k: int  # how many hits are wanted in the end
+    k: int  # number of hits to return
     where: Filter = ()
     terms: TermsByLeg = ()  # empty until prepared
-    variants: tuple[Variant, ...] = ()  # besides the question itself
-    mentions: tuple[str, ...] = ()  # names of things that the question spells as code
+    variants: tuple[Variant, ...] = ()  # other wordings
+    mentions: tuple[str, ...] = ()  # names that the query spells as code
 
     @property
-    def asked(self) -> tuple[Variant, ...]:
-        """All that is searched for: the question itself, then its variants."""
+    def wordings(self) -> tuple[Variant, ...]:
+        """All wordings to search: the query itself, then its variants."""
         return (Variant(self.text, 1.0, self.terms), *self.variants)
 
 
 class Ranking(msgspec.Struct, frozen=True, eq=False):
-    """One leg's list, with what was asked of it, so that fusion can ask the same of any other chunk."""
+    """List of one leg with its terms or vector, so that fusion can score any other chunk the same way."""
 
     leg: Leg
     found: Found
     terms: tuple[str, ...] = ()  # of a word leg
     vector: Vector | None = None  # of the dense leg
-    variant: int = 0  # of `Query.asked`; 0 is the question itself
+    variant: int = 0  # index into `Query.wordings`; 0 is the query itself
 
 
 class Column(msgspec.Struct, frozen=True, eq=False):
-    """One leg's view of all fused chunks; the arrays run parallel to `Fused.ids`."""
+    """Scores of one leg for all fused chunks; the arrays are parallel to `Fused.ids`."""
 
     leg: Leg
     weight: float
-    found: int  # how many chunks the leg itself brought
+    found: int  # chunks that the leg found
     scores: Values  # exact; NaN where there is no vector yet
-    ranks: Ranks  # from 1, among the chunks the leg itself brought; 0 for the others
-    parts: Values  # what the leg adds to `Fused.raw`
+    ranks: Ranks  # from 1, among the chunks that the leg found; 0 for the others
+    parts: Values  # addends of `Fused.raw`
     variant: int = 0
 
 
 class Fused(msgspec.Struct, frozen=True, eq=False):
-    """The union of the legs' chunks, best first."""
+    """Union of the chunks of all legs, best first."""
 
     method: Method
     ids: Ids
-    raw: Values  # the sum of the columns' parts and of the company, in the method's own unit
+    raw: Values  # the sum of the columns' parts and of `smoothing`, in the method's own unit
     values: Values  # raw mapped to [0,1]
     columns: tuple[Column, ...]
     queries: tuple[Ranks, ...] = ()  # nested fusion only: ranks in each variant's own fused list, 0 where absent
-    slots: Slots | None = None  # where the store has the chunks; see `Found`
-    company: Values | None = None  # what a chunk's neighbours add to `raw`; None where they were not asked
+    smoothing: Values | None = None  # added to `raw` by a chunk's neighbours; None where the stage did not run
+
+
+class StageScore(msgspec.Struct, frozen=True):
+    """The score that one stage gave one hit; `types.Score` is its public form."""
+
+    stage: str
+    value: float
+    rank: int
+    why: str = ""
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """A chunk in the running. A struct, because every stage makes fifty: a frozen dataclass takes ten times as long."""
+    """A ranked chunk, as it passes from stage to stage."""
 
     chunk: Chunk
-    value: float  # in [0,1], or a little above after a boost: the last stage's word
-    row: int | None = None  # in Fused; None for what came later, by name or through the graph
-    scores: tuple[Score, ...] = ()  # what stages after fusion gave it, oldest first
-    rerank: float | None = None  # in [0,1]: the last reranker's own word, before it was blended
-    child: Chunk | None = None  # what was found, when its parent has taken its place
+    value: float  # score of the last stage, in [0,1], or a little above after a boost
+    row: int | None = None  # in Fused; None for hits found later, by name or through the graph
+    scores: tuple[StageScore, ...] = ()  # of stages after fusion, oldest first
+    rerank: float | None = None  # score of the last reranker, in [0,1], before blending
+    child: Chunk | None = None  # the chunk that was found, when its parent replaces it
     parents: tuple[ParentContext, ...] = ()  # document first
-    graph: tuple[EdgeContext, ...] = ()  # how the chunk graph led here
+    graph: tuple[EdgeContext, ...] = ()  # the path through the chunk graph
+    copies: tuple[str, ...] = ()  # places of identical passages
+    passages: tuple[Hit, ...] = ()  # other hits of the same document, where documents are shown
 
     @property
     def found(self) -> Chunk:
-        """The chunk that was searched and has a vector; a parent has none."""
+        """The chunk that the search found; a parent has no vector."""
         return self.child or self.chunk
 
     def changed(self, **parts: Any) -> Hit:
         return msgspec.structs.replace(self, **parts)
 
     def at_most(self, value: float) -> Hit:
-        """Behind hits that have this value."""
+        """Return the hit with its value lowered to this one."""
         if self.value <= value:
             return self
-        return Hit(self.chunk, value, self.row, self.scores, self.rerank, self.child, self.parents, self.graph)
+        return self.changed(value=value)
 
-    def scored(self, score: Score, rerank: float | None = None) -> Hit:
-        """With a stage's word, which is its value from now on."""
+    def scored(self, score: StageScore, rerank: float | None = None) -> Hit:
+        """Return the hit with the score of a stage as its value."""
         judged = self.rerank if rerank is None else rerank
         scores = (*self.scores, score)
-        return Hit(self.chunk, score.value, self.row, scores, judged, self.child, self.parents, self.graph)
+        return Hit(self.chunk, score.value, self.row, scores, judged, self.child, self.parents, self.graph, self.copies)
 
 
-@dataclass(frozen=True, eq=False)
-class Slate:
-    """What the pipeline knows so far. Never changed in place."""
+class QueryState(msgspec.Struct, frozen=True, eq=False):
+    """State of a query between two stages. Never changed in place."""
 
     query: Query
-    lists: tuple[Ranking, ...] = ()  # one per leg that answered; an empty list is an honest "nothing found"
+    lists: tuple[Ranking, ...] = ()  # one per leg that answered, possibly empty
     fused: Fused | None = None
-    hits: tuple[Hit, ...] = ()  # from hydration onwards; their order is the ranking
-    dropped: int = 0  # ids that a leg found and the store no longer has
+    hits: tuple[Hit, ...] = ()  # in ranking order, from hydration onwards
+    dropped: int = 0  # ids that the store no longer has
     degraded: tuple[Degradation, ...] = ()
     query_type: QueryType | None = None
     metadata_answer: str | None = None
-    evidence: tuple[str, ...] = ()  # ids of the documents that the metadata answer rests on
+    evidence: tuple[str, ...] = ()  # ids of the documents behind the metadata answer
     service_context: tuple[tuple[str, ServiceContext], ...] | None = None
     confidence: Confidence | None = None
 
-    def changed(self, **parts: Any) -> Slate:
-        """`dataclasses.replace` past the constructor, in a tenth of its time: every stage of a query does this."""
-        made = object.__new__(Slate)
-        vars(made).update(vars(self))
-        vars(made).update(parts)
-        return made
+    def changed(self, **parts: Any) -> QueryState:
+        return msgspec.structs.replace(self, **parts)
 
-    def brought_since(self, before: Slate) -> int | None:
-        """How many chunks the newest part of this slate holds; None when it has no new part."""
+    def brought_since(self, before: QueryState) -> int | None:
+        """Return the number of chunks in the newest part of this state; None without a new part."""
         if self.hits is not before.hits:
             return len(self.hits)
         if self.fused is not None and before.fused is None:
@@ -168,27 +171,24 @@ class Slate:
 
 
 class StageTrace(msgspec.Struct, frozen=True):
-    """What one stage took and brought."""
+    """Time and yield of one stage."""
 
     stage: str
     ms: float
-    count: int | None = None  # chunks; None when it brought none or was skipped
+    count: int | None = None  # chunks; None if it added none or was skipped
 
 
 class Traced(msgspec.Struct, frozen=True, eq=False):
-    """A slate, and how it came about."""
+    """A state and the trace of its stages."""
 
-    slate: Slate
+    state: QueryState
     trace: tuple[StageTrace, ...] = ()
 
 
 class Stage(Protocol):
-    """One step of the path: a frozen value with its collaborators as fields. It does not log, time or catch.
-
-    A struct where every query makes one, as `Hit`; else a dataclass.
-    """
+    """One stage of the pipeline: a frozen value with its components as fields. It does not log, time or catch."""
 
     @property
     def name(self) -> str: ...
 
-    def __call__(self, slate: Slate, /) -> Slate: ...
+    def __call__(self, state: QueryState, /) -> QueryState: ...

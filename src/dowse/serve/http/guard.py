@@ -1,52 +1,47 @@
-"""Every request enters here first; those from whom we trust go on, and every answer leaves with the headers that keep
-browsers careful.
+"""Access guard: checks of Host, Origin and token before the application, and security headers on every answer.
 
-- Host: a page of another site can make a browser ask 127.0.0.1 under a name that it controls (DNS rebinding); such a
-  name is refused. An address in numbers cannot be rebound.
-- Origin: a request that a page of another origin makes is refused, unless the operator named that origin.
-- Token: compared in constant time; as a bearer token, or as the password of Basic authentication for people.
+- Host: a page of another site can make a browser call 127.0.0.1 under a name that it controls (DNS rebinding). The
+  guard refuses such a name. A numeric address cannot be rebound.
+- Origin: the guard refuses requests from pages of other origins, except those given with --cors.
+- Token: compared in constant time; a bearer token, or the password of Basic authentication for browsers.
 """
 
 from __future__ import annotations
 
 import binascii
 import hmac
-import ipaddress
 import socket
 from base64 import b64decode
-from collections.abc import Iterable
-from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
+import msgspec
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dowse.serve.http.options import ServerOptions, is_loopback
+from dowse.serve.http.options import ServerOptions, address_of, is_loopback
 from dowse.serve.http.problems import RefusedError, refusal
 
-OPEN = ("/healthz", "/readyz")  # they say nothing but yes or no, to probes that have no token
-API_POLICY = "default-src 'none'; frame-ancestors 'none'"
+OPEN = ("/healthz", "/readyz")  # probes have no token, and the answer is only yes or no
+API_POLICY = b"default-src 'none'; frame-ancestors 'none'"
 HEADERS = (
-    ("content-security-policy", API_POLICY),
-    ("x-content-type-options", "nosniff"),
-    ("x-frame-options", "DENY"),
-    ("referrer-policy", "no-referrer"),
-    ("cross-origin-resource-policy", "same-origin"),
-    ("cross-origin-opener-policy", "same-origin"),
-    ("cache-control", "no-store"),
+    (b"content-security-policy", API_POLICY),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
 )
-_HEADERS = tuple((name.encode(), value.encode()) for name, value in HEADERS)  # as ASGI has them
-_PREFLIGHT = (
-    ("access-control-allow-methods", "GET, POST"),
-    ("access-control-allow-headers", "authorization, content-type"),
-    ("access-control-max-age", "600"),
-)
+_PREFLIGHT = [
+    (b"access-control-allow-methods", b"GET, POST"),
+    (b"access-control-allow-headers", b"authorization, content-type"),
+    (b"access-control-max-age", b"600"),
+]
 
 
-@dataclass(frozen=True)
-class Guard:
-    """The outermost layer of the application."""
+class Guard(msgspec.Struct, frozen=True):
+    """Outermost middleware of the application."""
 
     app: ASGIApp
     options: ServerOptions
@@ -59,10 +54,10 @@ class Guard:
         origin = headers.get("origin")
         allowed = origin if origin in self.options.cors else None
 
-        async def careful(message: Message) -> None:
+        async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 given = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(each for each in _HEADERS if each[0] not in given)]
+                message["headers"] = [*message["headers"], *(each for each in HEADERS if each[0] not in given)]
                 if allowed is not None:
                     found = MutableHeaders(scope=message)
                     found["access-control-allow-origin"] = allowed
@@ -72,16 +67,16 @@ class Guard:
 
         try:
             self._check_host(headers)
-            self._check_origin(headers, scope)
+            self._check_origin(headers)
             if allowed is not None and _is_preflight(scope, headers):
-                await _empty(careful)
+                await _send_preflight(send_guarded)
                 return
             if scope["path"] not in OPEN:
                 self._check_token(headers)
         except RefusedError as error:
-            await refusal(error)(scope, receive, careful)
+            await refusal(error)(scope, receive, send_guarded)
             return
-        await self.app(scope, receive, careful)
+        await self.app(scope, receive, send_guarded)
 
     def _check_host(self, headers: Headers) -> None:
         hosts = headers.getlist("host")
@@ -89,7 +84,7 @@ class Guard:
         if name is None or not self._is_ours(name):
             raise RefusedError(
                 HTTPStatus.MISDIRECTED_REQUEST,
-                "this server does not answer to that name; start it with --allow-host NAME if it should",
+                "unknown host name; restart the server with --allow-host NAME to accept it",
             )
 
     def _is_ours(self, name: str) -> bool:
@@ -97,23 +92,24 @@ class Guard:
             return True
         if self.options.on_loopback:
             return False
-        return name in (self.options.host.lower(), socket.gethostname().lower()) or _is_address(name)
+        return name in (self.options.host.lower(), socket.gethostname().lower()) or address_of(name) is not None
 
-    def _check_origin(self, headers: Headers, scope: Scope) -> None:
+    def _check_origin(self, headers: Headers) -> None:
         origin = headers.get("origin")
         if origin is None or origin in self.options.cors:
             return
         if urlsplit(origin).netloc != headers.get("host") or not origin.startswith(("http://", "https://")):
             raise RefusedError(
                 HTTPStatus.FORBIDDEN,
-                "pages of another origin may not ask this server; start it with --cors ORIGIN if they should",
+                "this origin is not allowed; restart the server with --cors ORIGIN to allow it",
             )
 
     def _check_token(self, headers: Headers) -> None:
         token = self.options.token
         if token is not None and not hmac.compare_digest(_given_token(headers).encode(), token.encode()):
             raise RefusedError(
-                HTTPStatus.UNAUTHORIZED, "a token is needed; send it as `Authorization: Bearer TOKEN`, or as a password"
+                HTTPStatus.UNAUTHORIZED,
+                "missing or wrong token; send `Authorization: Bearer TOKEN`, or the token as password",
             )
 
 
@@ -130,7 +126,7 @@ def _given_token(headers: Headers) -> str:
 
 
 def _host_name(header: str) -> str | None:
-    """Without the port, in lower case; None for what is no host at all."""
+    """Return the name in lower case without the port; None for an invalid header."""
     try:
         split = urlsplit(f"//{header}")
         _ = split.port
@@ -139,19 +135,10 @@ def _host_name(header: str) -> str | None:
     return split.hostname if split.netloc == header and "@" not in header else None
 
 
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_preflight(scope: Scope, headers: Headers) -> bool:
     return scope["method"] == "OPTIONS" and "access-control-request-method" in headers
 
 
-async def _empty(send: Send) -> None:
-    headers: Iterable[tuple[bytes, bytes]] = [(name.encode(), value.encode()) for name, value in _PREFLIGHT]
-    await send({"type": "http.response.start", "status": 204, "headers": list(headers)})
+async def _send_preflight(send: Send) -> None:
+    await send({"type": "http.response.start", "status": 204, "headers": list(_PREFLIGHT)})
     await send({"type": "http.response.body", "body": b""})

@@ -1,4 +1,4 @@
-"""Requests enter as they end; what Prometheus asks for leaves as text."""
+"""Prometheus metrics of the HTTP server: requests by route, latencies, and gauges of the index."""
 
 from __future__ import annotations
 
@@ -16,23 +16,29 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 if TYPE_CHECKING:
     from dowse.serve.backend import Backend
-    from dowse.serve.http.admission import Room
+    from dowse.serve.http.admission import AdmissionControl
 
-SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the client library's own name: where several processes put their counts
+SHARED_FOLDER = (
+    "PROMETHEUS_MULTIPROC_DIR"  # variable of the client library: folder in which several processes share their counts
+)
 _SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-_OTHER = "other"  # paths that no route has: they are the client's words, and there is no end to them
+_OTHER = "other"  # paths without a route: clients choose them, so their number has no bound
 
 
 class Metrics:
-    """Counts by route, method and status. With several processes, their sum."""
+    """Counters by route, method and status, summed over all worker processes."""
 
-    def __init__(self, backend: Backend, room: Room) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series for each, that says when it began
+    def __init__(self, backend: Backend, admission: AdmissionControl) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the number of series
         own = CollectorRegistry()
         labels = ("route", "method", "status")
         self._requests = Counter("dowse_requests", "Requests answered.", labels, registry=own)
         self._seconds = Histogram(
-            "dowse_request_seconds", "Until the answer was complete.", ("route",), buckets=_SECONDS, registry=own
+            "dowse_request_seconds",
+            "Seconds until the answer was complete.",
+            ("route",),
+            buckets=_SECONDS,
+            registry=own,
         )
         self._shown = own
         if os.environ.get(SHARED_FOLDER):
@@ -40,9 +46,9 @@ class Metrics:
             MultiProcessCollector(self._shown)  # type: ignore[no-untyped-call]
         else:
             ProcessCollector(registry=own)
-        self._shown.register(_Gauges(backend, room))
+        self._shown.register(_IndexGauges(backend, admission))
 
-    def note(self, route: str, method: str, status: int, seconds: float) -> None:
+    def record(self, route: str, method: str, status: int, seconds: float) -> None:
         self._requests.labels(route, method, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
@@ -50,36 +56,36 @@ class Metrics:
         return generate_latest(self._shown)
 
 
-class _Gauges(Collector):
-    """What is so at the moment of asking."""
+class _IndexGauges(Collector):
+    """Gauges read at every scrape."""
 
-    def __init__(self, backend: Backend, room: Room) -> None:
+    def __init__(self, backend: Backend, admission: AdmissionControl) -> None:
         self._backend = backend
-        self._room = room
+        self._admission = admission
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
-        """Nothing is looked at before the first scrape: the index may be busy or broken, and the server starts."""
+        """Return nothing, so that registration does not read the index: it may be busy or damaged at start."""
         return ()
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         stats = self._backend.engine.reader().stats
         rows = (
             ("dowse_documents", "Documents in the index.", stats.documents),
-            ("dowse_chunks", "Chunks that are searched.", stats.chunks),
-            ("dowse_vectors", "Chunks that have a vector.", stats.vectors),
+            ("dowse_chunks", "Chunks in the index.", stats.chunks),
+            ("dowse_vectors", "Chunks with an embedding.", stats.vectors),
+            ("dowse_requests_under_way", "Requests running or queued in this process.", self._admission.active),
             (
-                "dowse_requests_under_way",
-                "Requests that work or wait, of the process that is asked.",
-                self._room.under_way,
+                "dowse_requests_refused",
+                "Requests refused by admission control in this process.",
+                self._admission.refused,
             ),
-            ("dowse_requests_refused", "Requests refused for want of room, likewise.", self._room.refused),
         )
         for name, text, value in rows:
             yield GaugeMetricFamily(name, text, value=value)
 
 
-class Measured:
-    """A layer of the application that notes every answer."""
+class MetricsMiddleware:
+    """Middleware that records every answer."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
@@ -91,15 +97,15 @@ class Measured:
             return
         started, status = perf_counter(), 500
 
-        async def noted(message: Message) -> None:
+        async def send_recorded(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
             await send(message)
 
         try:
-            await self._app(scope, receive, noted)
+            await self._app(scope, receive, send_recorded)
         finally:
             route = getattr(scope.get("route"), "path", _OTHER)
             method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST", "OPTIONS") else _OTHER
-            self._metrics.note(route, method, status, perf_counter() - started)
+            self._metrics.record(route, method, status, perf_counter() - started)

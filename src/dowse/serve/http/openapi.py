@@ -1,4 +1,4 @@
-"""The types of the house enter; their JSON schemas leave, as the wire format writes them, for the OpenAPI document."""
+"""JSON schemas of the wire format, for the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import Any
 import msgspec
 
 from dowse.reports import IndexReport, Status
-from dowse.serve.wire.request import ALIASES, CLAUSES, MOMENTS, PAIRS, field_types
+from dowse.serve.wire.request import CLAUSES, MOMENTS, PAIRS, field_types
 from dowse.types import Chunk, QueryResult, Service, ServiceContext, ServiceEdge
 
 Schema = dict[str, Any]
+
+JSON = "application/json"
+EVENTS = "text/event-stream"
 REF = "#/components/schemas/{name}"
 _TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _NUMBERS: Schema = {"type": "object", "additionalProperties": {"type": "number"}}
@@ -22,7 +25,7 @@ PROBLEM: Schema = {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "What was wrong and what to do about it."},
+        "detail": {"type": "string", "description": "What is wrong, and what to change."},
     },
 }
 JOB: Schema = {
@@ -31,7 +34,7 @@ JOB: Schema = {
     "properties": {
         "id": {"type": "string"},
         "state": {"enum": ["waiting", "running", "done", "failed", "stopped"]},
-        "version": {"type": "integer", "description": "Grows with every change."},
+        "version": {"type": "integer", "description": "Increases with every change of the job."},
         "paths": {"type": "array", "items": {"type": "string"}},
         "created_at": {"type": "string", "format": "date-time"},
         "started_at": {"type": ["string", "null"], "format": "date-time"},
@@ -43,8 +46,22 @@ JOB: Schema = {
 }
 
 
+def struct_schema(kind: type[Any]) -> Schema:
+    (_,), named = msgspec.json.schema_components((kind,), ref_template="{name}")
+    found: Schema = named[kind.__name__]
+    return found
+
+
+def object_of(**properties: Schema) -> Schema:
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def list_of(item: str | Schema) -> Schema:
+    return {"type": "array", "items": ref(item) if isinstance(item, str) else item}
+
+
 def event_schema(*names: str) -> Schema:
-    """One server-sent event; its data is one line of JSON."""
+    """Describe a server-sent event; its data is one line of JSON."""
     data = {"type": "string", "contentMediaType": "application/json"}
     return {
         "type": "object",
@@ -58,12 +75,13 @@ def ref(name: str) -> Schema:
 
 
 def components() -> dict[str, Schema]:
-    """All named schemas. Pairs of ours are objects on the wire."""
+    """List all named schemas. Pairs in our tuples are JSON objects."""
     kinds = (QueryResult, Chunk, Status, IndexReport, Service, ServiceEdge, ServiceContext)
     _, found = msgspec.json.schema_components(kinds, ref_template=REF)
     schemas: dict[str, Schema] = {name: dict(schema) for name, schema in found.items()}
     _set(schemas, "Chunk", meta=_TEXTS)
-    _set(schemas, "ScoredChunk", meta=_TEXTS)
+    # `scores` has a factory, which msgspec does not show as a default.
+    _set(schemas, "ScoredChunk", meta=_TEXTS, scores={"type": "array", "items": ref("Score"), "default": []})
     _set(schemas, "QueryMetadata", stages=_NUMBERS, counts=_NUMBERS)
     _set(schemas, "IndexReport", skipped=_NUMBERS)
     _set(schemas, "ServiceContext", edges={"type": "array", "items": _TEXTS})
@@ -73,27 +91,33 @@ def components() -> dict[str, Schema]:
         schemas,
         "QueryResult",
         service_context={"anyOf": [contexts, {"type": "null"}]},
-        facets=counts | {"description": "When asked for: by field and value, how many candidates have it."},
-        next_cursor={"type": ["string", "null"], "description": "When a cursor was given; null at the end."},
+        facets=counts | {"description": "With `facets`: the number of candidates by field and value."},
+        next_cursor={
+            "type": ["string", "null"],
+            "description": "With `cursor`: the cursor of the next page; null on the last page.",
+        },
     )
-    # A server does not tell where it keeps things.
+    # A server hides the paths of its machine unless the operator allows them.
     _set(schemas, "Status", path={"type": ["string", "null"]})
     _set(schemas, "SourceStatus", root={"type": ["string", "null"]})
     return schemas | {"QueryRequest": request_schema(), "ProblemDetails": PROBLEM, "Job": JOB}
 
 
 def request_schema() -> Schema:
-    """The body of a question."""
+    """Describe the body of a query."""
     properties = {name: _field(name) for name in field_types()} | {
         "where": {"type": "array", "items": {"anyOf": [_clause(op) for op in CLAUSES]}},
-        "facets": {"type": "boolean", "default": False, "description": "Count the candidates by field."},
-        "cursor": {"type": ["string", "null"], "description": "Empty for the first page, then what the last one gave."},
+        "facets": {"type": "boolean", "default": False, "description": "Count the candidates by field and value."},
+        "cursor": {
+            "type": ["string", "null"],
+            "description": "Empty for the first page, then the `next_cursor` of the last one.",
+        },
     }
     return {"type": "object", "required": ["text"], "properties": properties, "additionalProperties": False}
 
 
-def request_parameters() -> list[Schema]:
-    """The same for a URL. `where` does not fit into one."""
+def request_parameters() -> tuple[Schema, ...]:
+    """Describe the parameters of a query in a URL. `where` needs a body."""
     rows = [{"name": "q", "in": "query", "required": True, "schema": {"type": "string"}}]
     for name in field_types():
         if name != "text":
@@ -102,7 +126,7 @@ def request_parameters() -> list[Schema]:
             rows.append({"name": name, "in": "query", "required": False, "schema": schema})
     rows.append({"name": "facets", "in": "query", "required": False, "schema": {"type": "boolean"}})
     rows.append({"name": "cursor", "in": "query", "required": False, "schema": {"type": "string"}})
-    return rows
+    return tuple(rows)
 
 
 def _field(name: str) -> Schema:
@@ -111,7 +135,7 @@ def _field(name: str) -> Schema:
     if name == "weights":
         return {"anyOf": [_NUMBERS, {"type": "null"}]}
     if name in MOMENTS:
-        return {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]}
+        return {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "number"}, {"type": "null"}]}
     (schema,), named = msgspec.json.schema_components((field_types()[name],), ref_template=REF)
     found: Schema = _inlined(schema, named)
     return found
@@ -126,7 +150,7 @@ def _inlined(schema: Any, named: Mapping[str, Any]) -> Any:
 
 
 def _one(schema: Schema) -> Schema:
-    """Without null, which a URL cannot say."""
+    """Drop null, which a URL cannot express."""
     choices = [each for each in schema.get("anyOf", [schema]) if each.get("type") != "null"]
     return choices[0] if len(choices) == 1 else {"anyOf": choices}
 
@@ -143,7 +167,3 @@ def _clause(op: str) -> Schema:
 
 def _set(schemas: dict[str, Schema], name: str, **properties: Schema) -> None:
     schemas[name] = schemas[name] | {"properties": schemas[name]["properties"] | properties}
-
-
-def aliases() -> str:
-    return ", ".join(f"`{short}` for `{name}`" for short, name in ALIASES.items())

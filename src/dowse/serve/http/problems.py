@@ -1,30 +1,31 @@
-"""Whatever went wrong enters; an answer of `application/problem+json` (RFC 9457) leaves.
+"""Errors as `application/problem+json` answers (RFC 9457).
 
-Errors of the house have their status from the one table in wire.py; what only HTTP knows (too large, too many, not you)
-is a RefusedError.
+Dowse errors have their status in one table (serve/wire/result.py). Conditions that only HTTP has (too large, too many,
+no token) are a RefusedError.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from fastapi import FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
-from dowse.errors import DowseError, UnavailableError
+from dowse.errors import DowseError
 from dowse.serve.wire import result as wire
 
 if TYPE_CHECKING:
     from dowse.serve.backend import Backend
 
 MEDIA_TYPE = "application/problem+json"
-RETRY_AFTER_S = 1  # chosen: a query takes milliseconds, so a full house is soon less full
+RETRY_AFTER_S = 1  # chosen: a query takes milliseconds, so a full queue empties soon
 
 
 class RefusedError(Exception):
-    """The server does not answer this request, whatever the index holds."""
+    """Request that the server does not process, whatever the index holds."""
 
     def __init__(self, status: HTTPStatus, detail: str, *, retry_after_s: int | None = None) -> None:
         super().__init__(detail)
@@ -32,66 +33,54 @@ class RefusedError(Exception):
         self.detail = detail
         self.retry_after_s = retry_after_s
 
+    @property
+    def problem(self) -> wire.Object:
+        return {
+            "type": "about:blank",
+            "title": self.status.phrase,
+            "status": int(self.status),
+            "detail": self.detail,
+        }
 
-def problem(row: wire.Object, *, retry_after_s: int | None = None, headers: dict[str, str] | None = None) -> Response:
-    headers = dict(headers or {})
-    if retry_after_s is not None:
-        headers["Retry-After"] = str(retry_after_s)
-    return Response(wire.encode(row), status_code=row["status"], media_type=MEDIA_TYPE, headers=headers)
+
+def problem_response(
+    row: wire.Object, *, retry_after_s: int | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    retry = {} if retry_after_s is None else {"Retry-After": str(retry_after_s)}
+    return Response(wire.encode(row), row["status"], {**(headers or {}), **retry}, MEDIA_TYPE)
 
 
 def refusal(error: RefusedError) -> Response:
-    row = _plain(error.status, error.detail)
-    found = problem(row, retry_after_s=error.retry_after_s)
+    response = problem_response(error.problem, retry_after_s=error.retry_after_s)
     if error.status == HTTPStatus.UNAUTHORIZED:
-        # Both, since a program sends a bearer token and a browser can ask a person for a password; each in a header of
-        # its own, since Chromium reads only the first scheme of one.
+        # Bearer for programs, Basic so that browsers prompt for a password. Two headers, because Chromium reads only
+        # the first scheme of one.
         for scheme in ("Basic", "Bearer"):
-            found.headers.append("WWW-Authenticate", f'{scheme} realm="dowse"')
-    return found
+            response.headers.append("WWW-Authenticate", f'{scheme} realm="dowse"')
+    return response
 
 
-def answer_to(error: DowseError, backend: Backend) -> Response:
-    again = isinstance(error, UnavailableError) and wire.outcome(error).http_status == HTTPStatus.SERVICE_UNAVAILABLE
-    return problem(backend.error(error), retry_after_s=RETRY_AFTER_S if again else None)
+def exception_handlers(backend: Backend) -> dict[Any, Callable[[Request, Any], Any]]:
+    """Map every kind of failure to a problem document."""
 
+    async def on_error(_request: Request, error: DowseError) -> Response:
+        retry = wire.outcome(error).http_status == HTTPStatus.SERVICE_UNAVAILABLE
+        return problem_response(backend.error(error), retry_after_s=RETRY_AFTER_S if retry else None)
 
-def answer_to_bug() -> Response:
-    """Whoever sends it raises the error again, so that the server's log has all of it and the client nothing."""
-    detail = "this is a bug in Dowse; the server's log says more"
-    return problem(_plain(HTTPStatus.INTERNAL_SERVER_ERROR, detail))
-
-
-def add_handlers(app: FastAPI, backend: Backend) -> None:
-    """The outermost handlers of this face: every way a request can fail becomes a problem."""
-
-    @app.exception_handler(DowseError)
-    async def _ours(_request: Request, error: DowseError) -> Response:
-        return answer_to(error, backend)
-
-    @app.exception_handler(RefusedError)
-    async def _refused(_request: Request, error: RefusedError) -> Response:
+    async def on_refusal(_request: Request, error: RefusedError) -> Response:
         return refusal(error)
 
-    @app.exception_handler(RequestValidationError)
-    async def _invalid(_request: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"][1:]) or "the request"
-        return problem(_plain(HTTPStatus.BAD_REQUEST, f"{name}: {first['msg']}; GET /openapi.json says what it takes"))
-
-    @app.exception_handler(HTTPException)
-    async def _routing(request: Request, error: HTTPException) -> Response:
-        detail = {
-            404: f"there is nothing at {request.url.path}; GET /openapi.json lists what there is",
-            405: f"{request.url.path} does not take {request.method}",
+    async def on_routing(request: Request, error: HTTPException) -> Response:
+        details = {
+            404: f"no route {request.url.path}; GET /openapi.json lists the routes",
+            405: f"{request.url.path} does not support {request.method}",
         }
-        row = _plain(HTTPStatus(error.status_code), detail.get(error.status_code, str(error.detail)))
-        return problem(row, headers=dict(error.headers or {}))
+        found = RefusedError(HTTPStatus(error.status_code), details.get(error.status_code, str(error.detail)))
+        return problem_response(found.problem, headers=error.headers)
 
-    @app.exception_handler(Exception)
-    async def _bug(_request: Request, _error: Exception) -> Response:
-        return answer_to_bug()
+    async def on_bug(_request: Request, _error: Exception) -> Response:
+        # Starlette raises the error again after this answer, so the server's log has the traceback.
+        detail = "this is a bug in Dowse; see the log of the server for the traceback"
+        return problem_response(RefusedError(HTTPStatus.INTERNAL_SERVER_ERROR, detail).problem)
 
-
-def _plain(status: HTTPStatus, detail: str) -> wire.Object:
-    return {"type": "about:blank", "title": status.phrase, "status": int(status), "detail": detail}
+    return {DowseError: on_error, RefusedError: on_refusal, HTTPException: on_routing, Exception: on_bug}

@@ -1,7 +1,7 @@
-"""Bytes of a connection enter, requests leave: uvicorn's parser in C, with an end to what a request's head may hold.
+"""HTTP protocol of uvicorn's C parser with a limit for the size of a request head.
 
-The one in Python, h11, has such an end of its own, and takes several times the CPU; it serves
-where `httptools` is not installed.
+The Python parser h11 has such a limit of its own but takes several times the CPU. It runs where `httptools` is not
+installed.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from dowse.serve.http.options import LONGEST_HEADERS_BYTES
 
-_BETWEEN, _HEAD, _BODY = range(3)  # where in its stream of requests a connection is
+_BETWEEN, _HEAD, _BODY = range(3)  # position of a connection in its stream of requests
 
 
-class Bounded(HttpToolsProtocol):
-    """A head that is longer is answered with 400, as anything that is no request is."""
+class BoundedHttpProtocol(HttpToolsProtocol):
+    """Protocol that answers a longer head with 400, as any malformed request."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._state = _BETWEEN
-        self._begun = 0  # requests, by the piece that is being read
-        self._told_bytes = 0  # of the head, by the parser: only when a header is complete
-        self._held_bytes = 0  # in pieces that are nothing but head, and brought no end of it
+        self._begun = 0  # requests begun in the current piece of data
+        self._parsed_bytes = 0  # of the head; the parser reports only complete headers
+        self._unparsed_bytes = 0  # in pieces of data that belong to an unfinished head
 
     def data_received(self, data: bytes) -> None:
         expected = {_BETWEEN: 1, _HEAD: 0}.get(self._state)
         self._begun = 0
         super().data_received(data)
         if self._state == _HEAD and self._begun == expected:
-            self._held_bytes += len(data)
-            if self._held_bytes > LONGEST_HEADERS_BYTES and not self.transport.is_closing():
-                self.send_400_response("The head of the request is too long.")
+            self._unparsed_bytes += len(data)
+            if self._unparsed_bytes > LONGEST_HEADERS_BYTES and not self.transport.is_closing():
+                self.send_400_response("The request head is too long.")
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._begun += 1
-        self._state, self._told_bytes, self._held_bytes = _HEAD, 0, 0
+        self._state, self._parsed_bytes, self._unparsed_bytes = _HEAD, 0, 0
 
     def on_url(self, url: bytes) -> None:
-        self._tell(len(url))
+        self._count(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._tell(len(name) + len(value))
+        self._count(len(name) + len(value))
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -55,7 +55,7 @@ class Bounded(HttpToolsProtocol):
         self._state = _BETWEEN
         super().on_message_complete()
 
-    def _tell(self, size: int) -> None:
-        self._told_bytes += size
-        if self._told_bytes > LONGEST_HEADERS_BYTES:
-            raise ValueError("the head is too long")  # the parser stops, and uvicorn answers with 400
+    def _count(self, size: int) -> None:
+        self._parsed_bytes += size
+        if self._parsed_bytes > LONGEST_HEADERS_BYTES:
+            raise ValueError("the request head is too long")  # stops the parser; uvicorn answers 400

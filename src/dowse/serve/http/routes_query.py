@@ -1,97 +1,87 @@
-"""Routes that answer questions: a question enters in a body or a URL, a result leaves whole or as events."""
+"""Query routes: search, stream and explain, with the query in a body or in a URL."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from dowse.errors import BadRequestError
-from dowse.serve.http.context import EVENTS, JSON, Face, documented, streamed
-from dowse.serve.http.openapi import Schema, event_schema, request_parameters, request_schema
+from dowse.serve.http.context import RequestContext
+from dowse.serve.http.openapi import EVENTS, Schema, event_schema, request_parameters, request_schema
+from dowse.serve.http.operations import Operation, Operations
 from dowse.serve.wire import result as wire
-from dowse.serve.wire.request import Asked, asked_in_json, asked_in_url
+from dowse.serve.wire.request import ParsedRequest, parse_json, parse_url
 
-_TARGET: Schema = {"type": "string", "description": "A chunk's id, source/path or source/path:line."}
+_TARGET: Schema = {"type": "string", "description": "Chunk id, source/path or source/path:line."}
+_TARGET_PARAMETER: Schema = {"name": "target", "in": "query", "required": True, "schema": _TARGET}
+_EVENTS = event_schema("first", "order", "done")
 
 
-def query_routes(face: Face) -> APIRouter:
-    router = APIRouter(tags=["query"])
-    config, backend = face.backend.engine.config, face.backend
+def query_operations(context: RequestContext) -> list[Operation]:
+    api, backend, config = Operations(context, "query"), context.backend, context.backend.engine.config
+    in_url = request_parameters()
 
-    def found(asked: Asked) -> wire.Object:
-        return backend.query(asked.request, cursor=asked.cursor, facets=asked.facets)
+    async def found(request: Request, parsed: ParsedRequest) -> Response:
+        return await context.answer(
+            request, lambda: backend.query(parsed.request, cursor=parsed.cursor, facets=parsed.facets)
+        )
 
-    @router.post("/v1/query", openapi_extra=documented("QueryResult", requestBody=_body(request_schema())))
+    async def explained(request: Request, parsed: ParsedRequest, target: Any) -> Response:
+        _check_unpaged(parsed)
+        if not isinstance(target, str) or not target:
+            raise BadRequestError("missing field 'target': a chunk id, source/path or source/path:line")
+        return await context.answer(request, lambda: backend.explain(parsed.request, target))
+
+    @api.add("/v1/query", "QueryResult", method="POST", body=request_schema())
     async def query(request: Request) -> Response:
-        """Answer a question: the object that `dowse search --json` prints."""
-        asked, _ = asked_in_json(await face.body(request), config)
-        return await face.answer(request, lambda: found(asked))
+        """Run a query. Returns the object that `dowse search --json` prints."""
+        parsed, _ = parse_json(await context.body(request), config)
+        return await found(request, parsed)
 
-    @router.get("/v1/search", openapi_extra=documented("QueryResult", parameters=request_parameters()))
+    @api.add("/v1/search", "QueryResult", parameters=in_url)
     async def search(request: Request) -> Response:
-        """The same with the question in the URL: `q`, and any field of a request but `where`."""
-        asked, _ = asked_in_url(request.query_params.multi_items(), config)
-        return await face.answer(request, lambda: found(asked))
+        """Run a query given in the URL: `q`, and any field of a request except `where`."""
+        parsed, _ = parse_url(request.query_params.multi_items(), config)
+        return await found(request, parsed)
 
-    @router.get(
-        "/v1/query/stream",
-        openapi_extra=documented(
-            event_schema("first", "order", "done"), media_type=EVENTS, parameters=request_parameters()
-        ),
-    )
+    @api.add("/v1/query/stream", _EVENTS, media_type=EVENTS, parameters=in_url)
     async def stream(request: Request) -> Response:
-        """The answer as it grows, as events `first`, `order` and `done`, each with stage and result. Work ends when the
-        client leaves.
+        """Stream the result as events `first`, `order` and `done`, each with stage and result. Stops the query when the
+        client disconnects.
         """
-        asked, _ = asked_in_url(request.query_params.multi_items(), config)
-        _no_pages(asked)
-        return await streamed(face, request, lambda: _encoded(face, asked))
+        parsed, _ = parse_url(request.query_params.multi_items(), config)
+        _check_unpaged(parsed)
+        return await context.stream(request, lambda: _events(context, parsed))
 
-    @router.get(
-        "/v1/explain",
-        openapi_extra=documented({"type": "object"}, parameters=[*request_parameters(), _parameter("target", _TARGET)]),
-    )
+    @api.add("/v1/explain", {"type": "object"}, parameters=(*in_url, _TARGET_PARAMETER))
     async def explain(request: Request) -> Response:
-        """Where a chunk, line or document stands in the answer; why it does not come, and what would bring it in."""
-        asked, others = asked_in_url(request.query_params.multi_items(), config, also=["target"])
-        return await face.answer(request, lambda: _explained(face, asked, others.get("target")))
+        """Explain why a chunk, line or document ranks where it does, or why it is missing and which change includes
+        it.
+        """
+        parsed, others = parse_url(request.query_params.multi_items(), config, also=["target"])
+        return await explained(request, parsed, others.get("target"))
 
-    @router.post("/v1/explain", openapi_extra=documented({"type": "object"}, requestBody=_body(_with_target())))
+    @api.add("/v1/explain", {"type": "object"}, method="POST", body=_with_target(request_schema()))
     async def explain_body(request: Request) -> Response:
-        """The same with the question and its `target` in a body."""
-        asked, others = asked_in_json(await face.body(request), config, also=["target"])
-        return await face.answer(request, lambda: _explained(face, asked, others.get("target")))
+        """Explain, with the query and its `target` in a body."""
+        parsed, others = parse_json(await context.body(request), config, also=["target"])
+        return await explained(request, parsed, others.get("target"))
 
-    return router
-
-
-def _explained(face: Face, asked: Asked, target: Any) -> wire.Object:
-    _no_pages(asked)
-    if not isinstance(target, str) or not target:
-        raise BadRequestError("what shall be explained? give `target`: a chunk's id, source/path or source/path:line")
-    return face.backend.explain(asked.request, target)
+    return api.found
 
 
-def _encoded(face: Face, asked: Asked) -> Iterator[tuple[str, bytes]]:
-    for event in face.backend.stream(asked.request):
+def _events(context: RequestContext, parsed: ParsedRequest) -> Iterator[tuple[str, bytes]]:
+    for event in context.backend.stream(parsed.request):
         yield event["event"], wire.encode(event)
 
 
-def _no_pages(asked: Asked) -> None:
-    if asked.cursor is not None or asked.facets:
-        raise BadRequestError("pages and facets are given by /v1/search and /v1/query; leave out cursor and facets")
+def _check_unpaged(parsed: ParsedRequest) -> None:
+    if parsed.cursor is not None or parsed.facets:
+        raise BadRequestError("only /v1/search and /v1/query support cursor and facets; remove both fields")
 
 
-def _with_target() -> Schema:
-    found = request_schema()
-    return found | {"properties": found["properties"] | {"target": _TARGET}, "required": ["text", "target"]}
-
-
-def _body(schema: Schema) -> Schema:
-    return {"required": True, "content": {JSON: {"schema": schema}}}
-
-
-def _parameter(name: str, schema: Schema) -> Schema:
-    return {"name": name, "in": "query", "required": True, "schema": schema}
+def _with_target(schema: Schema) -> Schema:
+    return schema | {"properties": schema["properties"] | {"target": _TARGET}, "required": ["text", "target"]}

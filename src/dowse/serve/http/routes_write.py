@@ -1,4 +1,4 @@
-"""Routes that change something, where the operator allows it: orders and judgments enter, jobs and receipts leave."""
+"""Write routes: index jobs and judgments. They answer 403 unless the server runs with --allow-write."""
 
 from __future__ import annotations
 
@@ -7,77 +7,79 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
-from fastapi import APIRouter, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from dowse.errors import BadRequestError
-from dowse.serve.http.context import EVENTS, JSON, Face, documented, events
-from dowse.serve.http.openapi import Schema, event_schema, ref
+from dowse.serve.http.context import RequestContext, event_stream
+from dowse.serve.http.openapi import EVENTS, Schema, event_schema, list_of, object_of, struct_schema
+from dowse.serve.http.operations import Operation, Operations
 from dowse.serve.jobs import OVER
 from dowse.serve.wire import result as wire
+from dowse.serve.wire.result import Object
 
-POLL_S = 0.1  # how soon a change of a job is seen; chosen
-ALIVE_S = 15.0  # a sign of life, so that a client who left is noticed; chosen
+POLL_S = 0.1  # delay until a change of a job is noticed; chosen
+ALIVE_S = 15.0  # between keep-alive comments, so that a closed connection is noticed; chosen
+_JOB_ID: Schema = {"name": "id", "in": "path", "required": True, "schema": {"type": "string", "title": "Id"}}
 
 
 class IndexOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What to bring up to date: sources or `source/path`s; none means all."""
+    """Sources or `source/path`s to update; none means all."""
 
     paths: tuple[str, ...] = ()
     embed: bool = True
 
 
 class Opinion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How well a chunk answers a query, from 0 (wrong) to 3."""
+    """Grade of a chunk for a query, from 0 (wrong) to 3 (exactly right)."""
 
     query: str
     target: str
     grade: float
 
 
-def write_routes(face: Face) -> APIRouter:
-    router = APIRouter(tags=["write"])
-    backend = face.backend
+def write_operations(context: RequestContext) -> list[Operation]:
+    api, backend = Operations(context, "write"), context.backend
 
-    @router.post(
-        "/v1/index", status_code=202, openapi_extra=documented("Job", status=202, requestBody=_body(IndexOrder))
-    )
+    @api.add("/v1/index", "Job", method="POST", status=202, body=struct_schema(IndexOrder))
     async def index(request: Request) -> Response:
-        """Bring sources up to date, as a job. Only with --allow-write."""
-        order = _decoded(await face.body(request), IndexOrder)
-        answer = await face.answer(request, lambda: backend.start_index(order.paths, embed=order.embed), 202)
+        """Start a job that updates sources. Requires --allow-write."""
+        order = _decoded(await context.body(request), IndexOrder)
+        answer = await context.answer(request, lambda: backend.start_index(order.paths, embed=order.embed), 202)
         answer.headers["Location"] = f"/v1/jobs/{msgspec.json.decode(answer.body)['id']}"
         return answer
 
-    @router.get("/v1/jobs", openapi_extra=documented(_jobs()))
-    async def jobs(request: Request) -> Response:
-        """Index jobs, newest first."""
-        return await face.answer(request, backend.jobs)
+    @api.get("/v1/jobs", object_of(jobs=list_of("Job")))
+    def jobs() -> Object:
+        """List index jobs, newest first."""
+        return backend.jobs()
 
-    @router.get("/v1/jobs/{id}", openapi_extra=documented("Job"))
-    async def job(request: Request, id: str) -> Response:
-        """How a job stands."""
-        return await face.answer(request, lambda: backend.job(id))
+    @api.get("/v1/jobs/{id}", "Job")
+    def job(id: str) -> Object:
+        """Read the state of a job."""
+        return backend.job(id)
 
-    @router.get("/v1/jobs/{id}/events", openapi_extra=documented(event_schema("job"), media_type=EVENTS))
-    async def job_events(id: str) -> Response:
-        """Every change of a job, as events `job`, until it is over."""
-        backend.job(id)
-        return events(_changes(face, id))
+    @api.add("/v1/jobs/{id}/events", event_schema("job"), media_type=EVENTS, parameters=(_JOB_ID,))
+    async def job_events(request: Request) -> Response:
+        """Stream every change of a job as events `job` until it ends."""
+        job_id = request.path_params["id"]
+        backend.job(job_id)
+        return event_stream(_changes(context, job_id))
 
-    @router.post("/v1/feedback", openapi_extra=documented({"type": "object"}, requestBody=_body(Opinion)))
+    @api.add("/v1/feedback", {"type": "object"}, method="POST", body=struct_schema(Opinion))
     async def feedback(request: Request) -> Response:
-        """Keep a judgment of a hit, for `dowse eval --judged` and `dowse tune`. Only with --allow-write."""
-        said = _decoded(await face.body(request), Opinion)
-        return await face.answer(request, lambda: backend.feedback(said.query, said.target, said.grade))
+        """Store a judgment of a result for `dowse eval --judged` and `dowse tune`. Requires --allow-write."""
+        given = _decoded(await context.body(request), Opinion)
+        return await context.answer(request, lambda: backend.feedback(given.query, given.target, given.grade))
 
-    return router
+    return api.found
 
 
-async def _changes(face: Face, job_id: str) -> AsyncIterator[tuple[str, bytes] | None]:
-    """Looked for, not waited for: a thread for each who watches would be taken from those who ask."""
+async def _changes(context: RequestContext, job_id: str) -> AsyncIterator[tuple[str, bytes] | None]:
+    """Poll: a blocked thread for each watcher would leave fewer threads for queries."""
     seen, quiet_s = -1, 0.0
-    while not face.stopping.asked():
-        job = face.backend.job(job_id)
+    while not context.shutdown.requested():
+        job = context.backend.job(job_id)
         if job["version"] != seen:
             seen, quiet_s = job["version"], 0.0
             yield "job", wire.encode(job)
@@ -93,14 +95,5 @@ async def _changes(face: Face, job_id: str) -> AsyncIterator[tuple[str, bytes] |
 def _decoded(data: bytes, kind: type[Any]) -> Any:
     try:
         return msgspec.json.decode(data or b"{}", type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as err:
-        raise BadRequestError(f"the body: {err}; GET /openapi.json says what it takes") from err
-
-
-def _body(kind: type[Any]) -> Schema:
-    (_,), named = msgspec.json.schema_components((kind,), ref_template="{name}")
-    return {"required": True, "content": {JSON: {"schema": named[kind.__name__]}}}
-
-
-def _jobs() -> Schema:
-    return {"type": "object", "required": ["jobs"], "properties": {"jobs": {"type": "array", "items": ref("Job")}}}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
+        raise BadRequestError(f"invalid body: {err}; GET /openapi.json lists its fields") from err

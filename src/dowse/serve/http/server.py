@@ -1,4 +1,4 @@
-"""A server's life: an index and options enter; it listens, answers, and ends without breaking off what is under way."""
+"""HTTP server: listening, start of workers, and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,26 +20,26 @@ from types import FrameType
 from typing import Any, Literal
 
 import uvicorn
+from msgspec import Struct
 
 from dowse.config import Config
 from dowse.errors import BadRequestError, DowseError
 from dowse.serve.backend import Backend
 from dowse.serve.http.app import create_app
-from dowse.serve.http.context import Stopping
+from dowse.serve.http.context import Shutdown
 from dowse.serve.http.metrics import SHARED_FOLDER
 from dowse.serve.http.options import LONGEST_HEADERS_BYTES, ServerOptions
-from dowse.serve.http.workers import Crew, take_connections
+from dowse.serve.http.workers import ServerWorkers, take_connections
 from dowse.tracing import LOGGER
 from dowse.types import QueryRequest
 
 KEEP_ALIVE_S = 15
 _M_ARENA_MAX = -8  # of malloc.h
-_MORE_S = 5.0  # for a worker to end, besides what its requests may take
+_EXIT_S = 5.0  # for a worker to exit after its last request
 
 
-@dataclass(frozen=True)
-class Service:
-    """All that a process needs to serve; it travels to worker processes."""
+class ServerSetup(Struct, frozen=True):
+    """Arguments of a server process; worker processes receive a copy."""
 
     index: Path
     config: Config
@@ -49,54 +48,47 @@ class Service:
 
 
 def listen(options: ServerOptions) -> socket.socket:
-    """A socket that is ready, so that a port in use is told before anything else is done."""
+    """Open the listening socket first, so that a port in use is reported at once."""
     try:
         family = socket.getaddrinfo(options.host, options.port, type=socket.SOCK_STREAM)[0][0]
-        found = socket.socket(family, socket.SOCK_STREAM)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            found.bind((options.host, options.port))
-            found.listen(min(options.limits.connections, 1024))
-        except OSError:
-            found.close()
-            raise
+        return socket.create_server(
+            (options.host, options.port),
+            family=family,
+            backlog=min(options.limits.connections, 1024),
+            dualstack_ipv6=family == socket.AF_INET6 and socket.has_dualstack_ipv6(),
+        )
     except (OSError, OverflowError) as err:
         raise BadRequestError(
-            f"cannot listen on {options.host} port {options.port}: {err}; choose another: dowse serve --port 8766"
+            f"cannot listen on {options.host} port {options.port}: {err}; choose another port: dowse serve --port 8766"
         ) from err
-    return found
 
 
-def serve(service: Service, listening: socket.socket, ready: Callable[[], None] = lambda: None) -> None:
-    """Answer until a signal says stop. `ready` is called when the first request can be answered."""
-    if service.options.limits.workers > 1:
-        _serve_with_workers(service, listening, ready)
+def serve(setup: ServerSetup, listening: socket.socket, ready: Callable[[], None] = lambda: None) -> None:
+    """Serve until a signal arrives. `ready` is called when the server accepts requests."""
+    if setup.options.limits.workers > 1:
+        _serve_with_workers(setup, listening, ready)
     else:
-        _serve_here(service, listening, ready)
+        _log(verbose=setup.verbose)
+        _run(server_for(setup, _warmed(setup)), listening, ready)
 
 
-def _serve_here(service: Service, listening: socket.socket, ready: Callable[[], None]) -> None:
-    _log(verbose=service.verbose)
-    _run(server_for(service, _warmed(service)), listening, ready)
+def _warmed(setup: ServerSetup) -> Backend:
+    """Open a backend and run one query, which loads the model and the compiled loops.
 
-
-def _warmed(service: Service) -> Backend:
-    """Asked once, so that the first who asks need not wait for the model and the compiled loops.
-
-    All that is there by then stays, and need not be looked through for garbage again and again.
+    The objects alive by then stay, so the garbage collector may skip them.
     """
-    backend = Backend.open(service.index, service.config, service.options.access, lives_on=True)
-    with suppress(DowseError):  # an index that cannot be asked is served, too: its pages say what is wrong
-        backend.query(QueryRequest("first question", cache=False))
+    backend = Backend.open(setup.index, setup.config, setup.options.access, lives_on=True)
+    with suppress(DowseError):  # a damaged index is served, too: the pages show the error
+        backend.query(QueryRequest("warm-up", cache=False))
     gc.collect()
     gc.freeze()
     return backend
 
 
 def _share_memory() -> None:
-    """Threads take memory from two arenas instead of one each: in an arena of its own, what a thread gives back lies
-    idle until that thread needs it again. Measured after 10,000 queries: 144 MB instead of 150. Only glibc has
-    arenas.
+    """Limit malloc to two arenas for all threads: memory freed in a thread's own arena stays unused by the others.
+
+    Measured after 10,000 queries: 144 MB instead of 150. Only glibc has arenas.
     """
     limit = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
     if limit is not None:
@@ -105,13 +97,13 @@ def _share_memory() -> None:
 
 def _run(server: uvicorn.Server, listening: socket.socket | None, ready: Callable[[], None]) -> None:
     _share_memory()
-    # uvicorn raises a signal once more when it has ended well; then it shall mean nothing.
+    # uvicorn raises the signal again after a clean shutdown; this handler ignores it.
     with _handling(lambda _number, _frame: None), asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(until_stopped(server, listening, ready))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """uvloop where it is installed: less CPU for what the loop does about a request."""
+    """Choose uvloop where it is installed: it takes less CPU for a request."""
     if find_spec("uvloop") is None:
         return asyncio.new_event_loop
     from uvloop import new_event_loop
@@ -119,17 +111,17 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return new_event_loop
 
 
-def server_for(service: Service, backend: Backend | None = None) -> uvicorn.Server:
-    """A server over the index, or over a backend that is open already; not started yet."""
-    stopping = Stopping()
-    backend = backend or Backend.open(service.index, service.config, service.options.access, lives_on=True)
-    server = uvicorn.Server(_settings(service, create_app(backend, service.options, stopping)))
-    stopping.asked = lambda: server.should_exit
+def server_for(setup: ServerSetup, backend: Backend | None = None) -> uvicorn.Server:
+    """Make a server, not yet started, over the index or over an open backend."""
+    shutdown = Shutdown()
+    backend = backend or Backend.open(setup.index, setup.config, setup.options.access, lives_on=True)
+    server = uvicorn.Server(_settings(setup, create_app(backend, setup.options, shutdown)))
+    shutdown.requested = lambda: server.should_exit
     return server
 
 
 async def until_stopped(server: uvicorn.Server, listening: socket.socket | None, ready: Callable[[], None]) -> None:
-    """`ready` is called in the loop, when connections can be taken. Without a socket, it says where they come from."""
+    """Run the server. `ready` is called in the loop after start; without a socket, it supplies the connections."""
     task = asyncio.create_task(server.serve(sockets=[] if listening is None else [listening]))
     while not server.started and not task.done():
         await asyncio.sleep(0.01)
@@ -138,13 +130,13 @@ async def until_stopped(server: uvicorn.Server, listening: socket.socket | None,
     await task
 
 
-def _settings(service: Service, app: object) -> uvicorn.Config:
-    limits = service.options.limits
+def _settings(setup: ServerSetup, app: object) -> uvicorn.Config:
+    limits = setup.options.limits
     return uvicorn.Config(
         app,  # type: ignore[arg-type]
         http=_protocol(),
         log_config=None,
-        access_log=service.verbose,
+        access_log=setup.verbose,
         server_header=False,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=int(limits.shutdown_s),
@@ -158,42 +150,42 @@ def _settings(service: Service, app: object) -> uvicorn.Config:
 def _protocol() -> type[asyncio.Protocol] | Literal["h11"]:
     if find_spec("httptools") is None:
         return "h11"
-    from dowse.serve.http.protocol import Bounded
+    from dowse.serve.http.protocol import BoundedHttpProtocol
 
-    return Bounded
+    return BoundedHttpProtocol
 
 
 def _log(*, verbose: bool) -> None:
-    """To stderr, as all notes. Each request is a line of it only when asked for."""
+    """Log to stderr; requests only with `verbose`."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="dowse: %(message)s")
     logging.getLogger("uvicorn.access").setLevel(logging.INFO if verbose else logging.WARNING)
-    # A query that lost a stage is a warning in a library; the answer itself says so to the one who asked.
+    # A skipped stage is a warning in the library; on a server the answer itself reports it.
     logging.getLogger(LOGGER).setLevel(logging.INFO if verbose else logging.ERROR)
 
 
 # --- several processes ------------------------------------------------------------------------------
 
 
-def _serve_with_workers(service: Service, listening: socket.socket, ready: Callable[[], None]) -> None:
-    """Connections are handed to workers in turn. One that dies is replaced; a signal ends them all well."""
+def _serve_with_workers(setup: ServerSetup, listening: socket.socket, ready: Callable[[], None]) -> None:
+    """Run worker processes. A dead one is replaced; a signal stops them all gracefully."""
     stop = False
 
-    def ask_to_stop(_number: int, _frame: FrameType | None) -> None:
+    def on_signal(_number: int, _frame: FrameType | None) -> None:
         nonlocal stop
         stop = True
 
-    limits = service.options.limits
-    crew = Crew(limits.workers, partial(_work, service), listening)
-    with _shared_metrics(), _handling(ask_to_stop):
+    limits = setup.options.limits
+    workers = ServerWorkers(limits.workers, partial(_work, setup), listening)
+    with _shared_metrics(), _handling(on_signal):
         try:
-            crew.run(lambda: stop, ready)
+            workers.run(lambda: stop, ready)
         finally:
-            crew.end(limits.shutdown_s + _MORE_S)
+            workers.end(limits.shutdown_s + _EXIT_S)
 
 
-def _work(service: Service, channel: socket.socket) -> None:
-    _log(verbose=service.verbose)
-    server = server_for(service, _warmed(service))
+def _work(setup: ServerSetup, channel: socket.socket) -> None:
+    _log(verbose=setup.verbose)
+    server = server_for(setup, _warmed(setup))
 
     def protocol() -> asyncio.Protocol:
         kind: Any = server.config.http_protocol_class

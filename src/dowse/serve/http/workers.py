@@ -1,7 +1,7 @@
-"""Connections enter one process and leave to several: each goes to the worker whose turn it is.
+"""Worker processes of the HTTP server: one process accepts connections and passes them to workers in turn.
 
-Where workers accept for themselves, chance decides: of 24 connections one has got 16, and then its core is full and
-the other one idle. A worker says when it can take connections, and gets none before.
+Workers that accept for themselves share badly: one got 16 of 24 connections, which saturated its core and left the
+other idle. A worker gets connections only after it has signalled that it is ready.
 """
 
 from __future__ import annotations
@@ -10,59 +10,59 @@ import asyncio
 import select
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
 from typing import Protocol
 
+from msgspec import Struct
+
 from dowse.errors import UnavailableError
 
 _WATCH_S = 0.2
-_REPLACED = 20  # workers that may die before it is clear that none will live; chosen
-_READY, _HERE = b"r", b"c"  # a worker's word, and ours with a connection
-_AT_ONCE = 64  # connections accepted before workers are looked at again
+_MOST_RESTARTS = 20  # of dead workers before the server gives up; chosen
+_READY, _CONNECTION = b"r", b"c"  # messages of a worker, and of the parent with a connection
+_AT_ONCE = 64  # connections accepted before the workers are polled again
 
 
-class Serves(Protocol):
-    """What a worker process runs: it takes connections from a channel until it is told to stop."""
+class WorkerMain(Protocol):
+    """Main function of a worker: it receives connections from a channel until it is terminated."""
 
     def __call__(self, channel: socket.socket, /) -> None: ...
 
 
-@dataclass
-class Worker:
-    """A process, our end of the channel to it, and whether it takes connections yet."""
+class ServerWorker(Struct, eq=False):
+    """Worker process, the parent's end of its channel, and whether it accepts connections yet."""
 
     process: BaseProcess
     channel: socket.socket
     ready: bool = False
 
 
-class Crew:
-    """Keeps so many workers, and hands connections to those that are ready, in turn."""
+class ServerWorkers:
+    """Pool of workers of constant size that passes connections to the ready ones in turn."""
 
-    def __init__(self, wanted: int, serves: Serves, listening: socket.socket) -> None:
+    def __init__(self, wanted: int, main: WorkerMain, listening: socket.socket) -> None:
         self._wanted = wanted
-        self._serves = serves
+        self._main = main
         self._listening = listening
-        self._workers: list[Worker] = []
-        self._spare = wanted + _REPLACED
+        self._workers: list[ServerWorker] = []
+        self._spare = wanted + _MOST_RESTARTS
         self._turn = 0
-        self._held: list[socket.socket] = []  # taken when the last that was ready had just died
+        self._held: list[socket.socket] = []  # accepted while no worker was ready
 
     def run(self, stop: Callable[[], bool], started: Callable[[], None]) -> None:
-        """Until `stop`. UnavailableError when workers die as soon as they begin."""
+        """Run until `stop`. UnavailableError when workers keep dying at start."""
         self._listening.setblocking(False)
         self._replace()
         started()
         while not stop() and self._spare >= 0:
-            self._look()
+            self._poll()
             self._replace()
         if self._spare < 0:
-            raise UnavailableError("worker processes end as soon as they begin; the lines above say why")
+            raise UnavailableError("worker processes exit at start; see the messages above for the reason")
 
     def end(self, wait_s: float) -> None:
-        """Every worker finishes what it is doing."""
+        """Stop all workers after their running requests."""
         for each in self._workers:
             each.process.terminate()
         for each in self._workers:
@@ -71,34 +71,34 @@ class Crew:
         for connection in self._held:
             connection.close()
 
-    def _look(self) -> None:
-        """What there is to do, or nothing for a moment."""
+    def _poll(self) -> None:
+        """Wait a moment for ready workers and new connections."""
         starting = [each.channel for each in self._workers if not each.ready]
         waiting = [self._listening] if len(starting) < len(self._workers) else []
         readable, _, _ = select.select([*starting, *waiting], [], [], _WATCH_S)
         for each in self._workers:
-            each.ready = each.ready or (each.channel in readable and _said_ready(each.channel))
+            each.ready = each.ready or (each.channel in readable and _is_ready(each.channel))
         held, self._held = self._held, []
         for connection in held:
-            self._give(connection)
+            self._pass(connection)
         if self._listening in readable:
-            self._hand_out()
+            self._accept()
 
-    def _hand_out(self) -> None:
+    def _accept(self) -> None:
         for _ in range(_AT_ONCE):
             try:
                 connection, _ = self._listening.accept()
-            except OSError:  # there is none any more, or there are too many open files, and they wait
+            except OSError:  # none left, or too many open files: the rest wait
                 return
-            self._give(connection)
+            self._pass(connection)
 
-    def _give(self, connection: socket.socket) -> None:
-        """To the next that takes it; one that died meanwhile is passed over. Nobody at all: it waits."""
+    def _pass(self, connection: socket.socket) -> None:
+        """Pass a connection to the next ready worker; hold it while there is none."""
         while ready := [each for each in self._workers if each.ready]:
             self._turn += 1
             chosen = ready[self._turn % len(ready)]
             try:
-                socket.send_fds(chosen.channel, [_HERE], [connection.fileno()])
+                socket.send_fds(chosen.channel, [_CONNECTION], [connection.fileno()])
             except OSError:
                 chosen.ready = False
                 continue
@@ -113,25 +113,23 @@ class Crew:
         while len(self._workers) < self._wanted and self._spare >= 0:
             self._spare -= 1
             ours, theirs = socket.socketpair()
-            process = get_context("spawn").Process(target=self._serves, args=(theirs,), daemon=True)
+            process = get_context("spawn").Process(target=self._main, args=(theirs,), daemon=True)
             process.start()
             theirs.close()
-            self._workers.append(Worker(process, ours))
+            self._workers.append(ServerWorker(process, ours))
 
 
-def _said_ready(channel: socket.socket) -> bool:
+def _is_ready(channel: socket.socket) -> bool:
     try:
         return channel.recv(1) == _READY
-    except ConnectionError:  # it died with connections that it had not taken yet
+    except ConnectionError:  # it died with connections that it had not received
         return False
 
 
 def take_connections(
     channel: socket.socket, protocol: Callable[[], asyncio.Protocol], gone: Callable[[], None]
 ) -> None:
-    """A worker's side, in its loop: every connection that arrives gets a protocol, from now on. `gone` is called when
-    whoever hands them out is no more.
-    """
+    """Serve the connections that arrive at a worker's channel. `gone` is called when the parent process has ended."""
     loop = asyncio.get_running_loop()
     connecting: set[asyncio.Task[object]] = set()
 
@@ -140,7 +138,7 @@ def take_connections(
             word, found, _, _ = socket.recv_fds(channel, 1, 1)
         except BlockingIOError:
             return
-        except ConnectionError:  # it ended without having read our word
+        except ConnectionError:  # the parent ended without reading our message
             word, found = b"", []
         if not word:
             loop.remove_reader(channel)
@@ -154,5 +152,5 @@ def take_connections(
     loop.add_reader(channel, arrived)
     try:
         channel.send(_READY)
-    except ConnectionError:  # it is no more: `arrived` is about to be told so, too
+    except ConnectionError:  # the parent has ended: `arrived` will notice
         return

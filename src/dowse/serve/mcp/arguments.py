@@ -1,88 +1,96 @@
-"""What the MCP tools take: frozen values whose schemas agents are shown, small because every session pays for them."""
+"""Arguments of the MCP tools. The docstring of a class is the description of its tool that agents read.
+
+Descriptions are short because they cost tokens in every session.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from dowse.serve.mcp.token_paging import DEFAULT_TOKENS, MOST_TOKENS
 
-MOST_HITS = 30  # three times that are the 100 candidates a leg brings anyway, so every page has one and the same order
-DEFAULT_HITS = 8  # lab/ecosystem.md section 3
-SMALLEST_TOKENS = 400  # chosen: less holds no answer worth reading
+MOST_HITS = 30  # a leg returns 100 candidates, so all pages up to here share one order
+DEFAULT_HITS = 8  # chosen: fits the default budget with a few lines each
+SMALLEST_TOKENS = 400  # chosen: a smaller answer is not useful
 
-Cursor = Annotated[str, Meta(description="Of the answer before.")]
-Budget = Annotated[int, Meta(description="Longest answer.", ge=SMALLEST_TOKENS, le=MOST_TOKENS)]
+Cursor = Annotated[str, Meta(description="From the previous answer.")]
+Budget = Annotated[int, Meta(description="Maximum length of the answer.", ge=SMALLEST_TOKENS, le=MOST_TOKENS)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Paged:
-    """What every call may add to say how much to show; a tool's own arguments come first (`mcp_schema.ordered`)."""
+class PagedArguments(Struct, frozen=True, kw_only=True):
+    """Arguments of every paged tool. Keyword-only, so the own arguments of a tool come first."""
 
     budget_tokens: Budget = DEFAULT_TOKENS
     cursor: Cursor = ""
 
 
-@dataclass(frozen=True)
-class Search(Paged):
-    query: Annotated[str, Meta(description="A question in plain words, or names as in code.", min_length=1)]
-    limit: Annotated[int, Meta(description="Hits at once.", ge=1, le=MOST_HITS)] = DEFAULT_HITS
-    corpus: Annotated[str, Meta(description="CODE, DOC or CONVO, or in full such as CODE_DEPLOY.")] = ""
+class SearchArguments(PagedArguments, frozen=True):
+    """Search code, docs, manifests and chat by meaning and keyword, best first. Start here."""
+
+    query: Annotated[str, Meta(description="Question in plain words, or names from code.", min_length=1)]
+    limit: Annotated[int, Meta(description="Results per page.", ge=1, le=MOST_HITS)] = DEFAULT_HITS
+    corpus: Annotated[str, Meta(description="CODE, DOC, CONVO, or a kind such as CODE_DEPLOY.")] = ""
     path: Annotated[str, Meta(description="Glob: '*.py', 'docs/**'.")] = ""
     repo: str = ""
     language: Annotated[str, Meta(description="Such as python, go, markdown.")] = ""
     service: str = ""
-    source: Annotated[str, Meta(description="A source's name; index_status lists them.")] = ""
-    detail: Annotated[
-        Literal["concise", "full"], Meta(description="full: whole chunks instead of their best lines.")
-    ] = "concise"
+    source: Annotated[str, Meta(description="Source name; index_status lists them.")] = ""
+    detail: Annotated[Literal["concise", "full"], Meta(description="full: whole chunks, not just the best lines.")] = (
+        "concise"
+    )
 
 
-@dataclass(frozen=True)
-class Read(Paged):
-    target: Annotated[str, Meta(description="A path, PATH:LINE, PATH:FIRST-LAST, or the id of a chunk.", min_length=1)]
+class ReadArguments(PagedArguments, frozen=True):
+    """Read lines of an indexed file, or one chunk, with line numbers."""
+
+    target: Annotated[str, Meta(description="Path, PATH:LINE, PATH:FIRST-LAST, or chunk id.", min_length=1)]
     start_line: Annotated[int, Meta(description="From 1.", ge=0)] = 0
     end_line: Annotated[int, Meta(description="Inclusive.", ge=0)] = 0
 
 
-@dataclass(frozen=True)
-class FindSymbol(Paged):
-    name: Annotated[str, Meta(description="retry, BookingStore.create; case does not count.", min_length=1)]
+class FindSymbolArguments(PagedArguments, frozen=True):
+    """Find the definition of a function, class, method or resource."""
+
+    name: Annotated[str, Meta(description="retry, BookingStore.create; case-insensitive.", min_length=1)]
     kind: Annotated[str, Meta(description="Such as function, class, method, Deployment.")] = ""
-    include_body: Annotated[bool, Meta(description="The text, too.")] = False
+    include_body: Annotated[bool, Meta(description="Include the source text.")] = False
 
 
-@dataclass(frozen=True)
-class FindReferences(Paged):
-    symbol: Annotated[str, Meta(description="A name, or CLASS.NAME.", min_length=1)]
+class FindReferencesArguments(PagedArguments, frozen=True):
+    """List every line that uses a name, by file."""
+
+    symbol: Annotated[str, Meta(description="Name or CLASS.NAME.", min_length=1)]
     path: Annotated[str, Meta(description="Glob: only in these files.")] = ""
-    definitions: Annotated[bool, Meta(description="Where it is defined, too.")] = False
+    definitions: Annotated[bool, Meta(description="Include definitions.")] = False
 
 
-@dataclass(frozen=True)
-class Outline(Paged):
-    path: Annotated[str, Meta(description="A file or folder.", min_length=1)]
-    depth: Annotated[int, Meta(description="How deep to go.", ge=1, le=6)] = 2
+class OutlineArguments(PagedArguments, frozen=True):
+    """List the symbols or headings of a file or folder."""
+
+    path: Annotated[str, Meta(description="File or folder.", min_length=1)]
+    depth: Annotated[int, Meta(description="Nesting depth.", ge=1, le=6)] = 2
 
 
-@dataclass(frozen=True)
-class Related(Paged):
-    target: Annotated[str, Meta(description="A chunk's id, PATH:LINE, a path or a symbol.", min_length=1)]
-    relation: Annotated[str, Meta(description="Only this one, such as calls, imports, documents, mentions.")] = ""
+class RelatedArguments(PagedArguments, frozen=True):
+    """List callers, callees, docs, manifests and threads linked to a symbol, file or line."""
+
+    target: Annotated[str, Meta(description="Chunk id, PATH:LINE, path or symbol.", min_length=1)]
+    relation: Annotated[str, Meta(description="Only this relation: calls, imports, documents, mentions …")] = ""
 
 
-@dataclass(frozen=True)
-class Services(Paged):
-    name: Annotated[str, Meta(description="One service, with who calls it and whom it calls; else all.")] = ""
+class ServicesArguments(PagedArguments, frozen=True):
+    """List services and their calls; for one service also all that depend on it."""
+
+    name: Annotated[str, Meta(description="One service with callers and callees; empty for all.")] = ""
 
 
-@dataclass(frozen=True)
-class IndexStatus(Paged):
-    pass
+class IndexStatusArguments(PagedArguments, frozen=True):
+    """List indexed sources, with counts of documents, chunks and stale files."""
 
 
-@dataclass(frozen=True)
-class Reindex:
-    path: Annotated[str, Meta(description="A folder or file that is indexed; else all sources.")] = ""
+class ReindexArguments(Struct, frozen=True):
+    """Update the index with changed files."""
+
+    path: Annotated[str, Meta(description="Indexed folder or file; empty for all sources.")] = ""

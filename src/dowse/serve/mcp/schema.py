@@ -1,9 +1,8 @@
-"""Dataclasses become JSON schemas, a call's arguments become a dataclass, and answers become plain JSON objects."""
+"""JSON schemas of the MCP tools, parsing of arguments, and encoding of answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field, fields
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -12,67 +11,56 @@ import msgspec
 from dowse.errors import BadRequestError
 from dowse.serve.wire import result as wire
 
-T = TypeVar("T")
+T = TypeVar("T", bound=msgspec.Struct)
 
 _ROOT = "#/$defs/"
+_PREFIX = "Mcp"  # of class names; clients see names without it
 _MISSING = "Object missing required field "
 
 
-def input_schema(kind: type[Any]) -> wire.Object:
-    """What a tool takes. Closed, so that a misspelt argument is told and not ignored."""
-    return _schema(kind) | {"additionalProperties": False}
+def input_schema(kind: type[msgspec.Struct]) -> wire.Object:
+    """Describe the arguments of a tool. The schema is closed, so that a misspelt argument is an error."""
+    return output_schema(kind) | {"additionalProperties": False}
 
 
-def output_schema(kind: type[Any]) -> wire.Object:
-    """What a tool answers. Fields with a default are left out of answers where they hold it."""
-    return _schema(kind)
+def output_schema(kind: type[msgspec.Struct]) -> wire.Object:
+    """Describe the answer of a tool. Answers leave out fields with their default value."""
+    whole = msgspec.json.schema(kind)
+    parts = whole.get("$defs", {})
+    root = dict(parts.pop(whole["$ref"].removeprefix(_ROOT)))  # the protocol requires an object at the root
+    if parts:
+        root["$defs"] = {name.removeprefix(_PREFIX): part for name, part in parts.items()}
+    schema: wire.Object = _reduced(root)
+    return schema
 
 
-def arguments(tool: str, kind: type[T], given: Mapping[str, Any]) -> T:
-    """The call as a value, or an error that says which argument to change and how. Null counts as not given."""
-    known = [each.name for each in ordered(kind)]
+def parse_arguments(tool: str, kind: type[T], given: Mapping[str, Any]) -> T:
+    """Parse the arguments of a call; null means not given. BadRequestError names the argument to change."""
+    known = kind.__struct_fields__
     for name in given:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f"did you mean {near[0]!r}? " if near else ""
-            raise BadRequestError(f"{tool} has no argument {name!r}; {hint}it takes {', '.join(known) or 'none'}")
+            raise BadRequestError(f"{tool} has no argument {name!r}; {hint}arguments: {', '.join(known) or 'none'}")
     try:
         return msgspec.convert({name: value for name, value in given.items() if value is not None}, kind, strict=False)
     except msgspec.ValidationError as err:
-        raise BadRequestError(f"{tool}: {_in_words(str(err), _schema(kind)['properties'])}") from err
+        raise BadRequestError(f"{tool}: {_explained(str(err), output_schema(kind)['properties'])}") from err
 
 
 def plain(answer: object) -> wire.Object:
-    """An answer as JSON knows it, without what is as it is by default: an agent reads every token."""
-    row: wire.Object = msgspec.json.decode(wire.encode(_without_defaults(answer)))
+    """Convert an answer to JSON types without default values, which would cost tokens."""
+    row: wire.Object = msgspec.json.decode(wire.encode(msgspec.to_builtins(answer)))
     return row
 
 
-def ordered(kind: Any) -> list[Field[Any]]:
-    """The fields of a dataclass as a reader wants them: its own, then those that all of its kind have."""
-    return sorted(fields(kind), key=lambda each: each.kw_only is True)
-
-
-def _schema(kind: type[Any]) -> wire.Object:
-    whole = msgspec.json.schema(kind)
-    parts = whole.get("$defs", {})
-    root = dict(parts.pop(whole["$ref"].removeprefix(_ROOT)))  # the protocol wants an object at the root
-    root["properties"] = {each.name: root["properties"][each.name] for each in ordered(kind)}
-    if parts:
-        root["$defs"] = parts
-    schema: wire.Object = _untitled(root)
-    return schema
-
-
-def _untitled(value: Any) -> Any:
-    """Without what repeats or says nothing, for it costs tokens in every session: titles, empty defaults, and null,
-    which is neither needed in a call nor found in an answer.
-    """
+def _reduced(value: Any) -> Any:
+    """Drop titles, descriptions of classes, empty defaults and null from a schema to save tokens."""
     if isinstance(value, list):
-        return [_untitled(each) for each in value]
+        return [_reduced(each) for each in value]
     if not isinstance(value, dict):
-        return value
-    kept = {key: _untitled(each) for key, each in value.items() if not _says_nothing(key, each)}
+        return value.replace(_ROOT + _PREFIX, _ROOT) if isinstance(value, str) else value
+    kept = {key: _reduced(each) for key, each in value.items() if not _is_noise(key, each, value)}
     choices = [each for each in kept.get("anyOf", ()) if each != {"type": "null"}]
     if len(choices) != 1:
         return kept
@@ -80,27 +68,17 @@ def _untitled(value: Any) -> Any:
     return choices[0] | kept
 
 
-def _says_nothing(key: str, value: Any) -> bool:
+def _is_noise(key: str, value: Any, around: Mapping[str, Any]) -> bool:
     return (
         (key == "title" and isinstance(value, str))
+        or (key == "description" and "properties" in around)
         or (key == "default" and value in (None, "", (), [], False, 0))
         or (key == "required" and value == [])
     )
 
 
-def _without_defaults(value: Any) -> Any:
-    if isinstance(value, tuple | list):
-        return [_without_defaults(each) for each in value]
-    if not hasattr(value, "__dataclass_fields__"):
-        return value
-    pairs = [(each, getattr(value, each.name)) for each in ordered(value)]
-    return {
-        each.name: _without_defaults(found) for each, found in pairs if each.default is MISSING or found != each.default
-    }
-
-
-def _in_words(problem: str, known: wire.Object) -> str:
-    """`Expected int <= 30 - at $.limit` becomes `limit: expected int <= 30; it is …`, with what the schema says."""
+def _explained(problem: str, known: wire.Object) -> str:
+    """Turn `Expected int <= 30 - at $.limit` into `limit: expected int <= 30`, with the description of the schema."""
     what, _, name = problem.replace("`", "").partition(" - at $.")
     missing = what.removeprefix(_MISSING)
     if missing != what:
@@ -108,4 +86,4 @@ def _in_words(problem: str, known: wire.Object) -> str:
     about = known.get(name, {})
     choices = about.get("enum")
     means = f"one of {', '.join(choices)}" if choices else about.get("description", "")
-    return f"{name}: {what[0].lower()}{what[1:]}" + (f"; it is: {means}" if means else "")
+    return f"{name}: {what[0].lower()}{what[1:]}" + (f"; expected: {means}" if means else "")

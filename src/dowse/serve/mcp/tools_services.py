@@ -1,4 +1,4 @@
-"""The MCP tools for looking around: a backend and arguments enter; references, services and the index's state leave."""
+"""MCP tools `find_references`, `services`, `index_status` and `reindex`."""
 
 from __future__ import annotations
 
@@ -8,62 +8,55 @@ from time import monotonic, sleep
 
 from dowse.errors import NotFoundError, UnavailableError
 from dowse.filters import by_path
-from dowse.lookup.references import MOST_CHUNKS, Reference
+from dowse.lookup.references import MOST_CHUNKS, ReferenceLine
 from dowse.serve.backend import Backend
 from dowse.serve.jobs import OVER
 from dowse.serve.mcp import answers
 from dowse.serve.mcp import arguments as takes
-from dowse.serve.mcp.text import shortened, told_line, told_path
-from dowse.serve.mcp.tools_search import Naming, faces, inside, paging_of, title
+from dowse.serve.mcp.text import safe_line, safe_path, shortened
+from dowse.serve.mcp.tools_search import SourceNaming, encodings, inside, paging_of, title
 from dowse.serve.wire.result import Object
 
-REINDEX_S = 50.0  # then the run goes on by itself; chosen: clients give up on a call after a minute
-_LOOK_S = 0.1
-_BY_THE_LETTERS = "by whole words, not by types: other things of that name are among them"
+REINDEX_S = 50.0  # then the run continues in the background; chosen: clients abort a call after a minute
+_POLL_S = 0.1
+_BY_NAME = "matched by whole word, not by type: other symbols of this name are included"
 
 
-def find_references(backend: Backend, asked: takes.FindReferences) -> answers.ReferencesAnswer:
-    found = backend.engine.references(asked.symbol, (by_path(asked.path),) if asked.path else ())
-    rows = [each for each in found.found if asked.definitions or not each.definition]
+def find_references(backend: Backend, arguments: takes.FindReferencesArguments) -> answers.ReferencesAnswer:
+    found = backend.engine.references(arguments.symbol, (by_path(arguments.path),) if arguments.path else ())
+    rows = [each for each in found.found if arguments.definitions or not each.definition]
     if not found.found:
         raise NotFoundError(
-            f"no indexed line holds {asked.symbol!r} as a word; check its case, or call search with what it does"
+            f"no indexed line contains the word {arguments.symbol!r}; check its case, or call search with its purpose"
         )
-    paging, naming = paging_of("find_references", asked), Naming.of(backend)
+    paging, naming = paging_of("find_references", arguments), SourceNaming.of(backend)
 
-    def alone(row: Reference) -> answers.FileReferences:
-        """A line with its file: pages are cut between lines, and lines of one file are put together afterwards."""
+    def alone(row: ReferenceLine) -> answers.FileReferences:
+        """Make an item of one line, so that pages break between lines; lines of a file are grouped afterwards."""
         return answers.FileReferences(
-            told_path(row.chunk.file_path or row.chunk.source_uri),
-            (_reference(row, paging.room_tokens),),
+            safe_path(row.chunk.file_path or row.chunk.source_uri),
+            (_reference(row, paging.item_tokens),),
             naming.source(row.chunk.document_source),
         )
 
-    page = paging.page(rows, lambda row: f"{row.chunk.source_uri}:{row.line}", alone, faces)
-    notes = [_BY_THE_LETTERS] if rows else ["only its definition holds it; ask with definitions=true to see it"]
-    notes += [f"only the first {MOST_CHUNKS:,} chunks that hold it were looked through"] if found.cut else []
-    return answers.ReferencesAnswer(
-        total=len(rows),
-        files=tuple(_by_file(page.items)),
-        notes=tuple(notes),
-        truncated=page.truncated,
-        cursor=page.cursor,
-    )
+    page = paging.page(rows, "{0.chunk.source_uri}:{0.line}".format, alone, encodings)
+    notes = [_BY_NAME] if rows else ["only its definition contains it; call again with definitions=true"]
+    notes += [f"only the first {MOST_CHUNKS:,} chunks with this word were searched"] if found.cut else []
+    return answers.ReferencesAnswer(total=len(rows), files=tuple(_by_file(page.items)), notes=tuple(notes), **page.end)
 
 
-def services(backend: Backend, asked: takes.Services) -> answers.ServicesAnswer:
-    paging = paging_of("services", asked)
-    if asked.name:
-        found = backend.service(asked.name.strip())
-        page = paging.page(found["edges"], lambda row: f"{row['source']}>{row['target']}>{row['type']}", _call, faces)
+def services(backend: Backend, arguments: takes.ServicesArguments) -> answers.ServicesAnswer:
+    paging = paging_of("services", arguments)
+    if arguments.name:
+        found = backend.service(arguments.name.strip())
+        page = paging.page(found["edges"], "{0[source]}>{0[target]}>{0[type]}".format, _call, encodings)
         node = _node(found["service"], found["calls"], found["called_by"])
         return answers.ServicesAnswer(
             services=(node,),
             calls=page.items,
             blast_radius=tuple(found["blast_radius"]),
             downstream=tuple(found["downstream"]),
-            truncated=page.truncated,
-            cursor=page.cursor,
+            **page.end,
         )
     graph = backend.services()
     edges = graph["edges"]
@@ -73,59 +66,53 @@ def services(backend: Backend, asked: takes.Services) -> answers.ServicesAnswer:
         calls = sorted({each["target"] for each in edges if each["source"] == name})
         return _node(row, calls, sorted({each["source"] for each in edges if each["target"] == name}))
 
-    nodes = paging.page(graph["services"], lambda row: str(row["name"]), node_of, faces)
-    empty = ("no services are known; they are found in manifests, Compose files and code",)
-    return answers.ServicesAnswer(
-        services=nodes.items, notes=() if graph["services"] else empty, truncated=nodes.truncated, cursor=nodes.cursor
-    )
+    nodes = paging.page(graph["services"], lambda row: str(row["name"]), node_of, encodings)
+    empty = ("no services found; Dowse finds them in manifests, Compose files and code",)
+    return answers.ServicesAnswer(services=nodes.items, notes=() if graph["services"] else empty, **nodes.end)
 
 
-def index_status(backend: Backend, asked: takes.IndexStatus) -> answers.StatusAnswer:
+def index_status(backend: Backend, arguments: takes.IndexStatusArguments) -> answers.StatusAnswer:
     found = backend.status()
-    page = paging_of("index_status", asked).page(found["sources"], lambda row: str(row["name"]), _source, faces)
+    page = paging_of("index_status", arguments).page(found["sources"], lambda row: str(row["name"]), _source, encodings)
     changed = sum(row["stale"] + row["missing"] for row in found["sources"])
-    notes = [f"{changed:,} files changed since they were indexed; a person can run `dowse index`"] if changed else []
+    note = f"{changed:,} files have changed since they were indexed; ask the user to run `dowse index`"
     return answers.StatusAnswer(
-        documents=found["documents"],
-        chunks=found["chunks"],
-        vectors=found["vectors"],
-        pending=found["pending"],
+        **{name: found[name] for name in ("documents", "chunks", "vectors", "pending")},
         model=found["model"] or "",
         sources=page.items,
-        notes=tuple(notes),
-        truncated=page.truncated,
-        cursor=page.cursor,
+        notes=(note,) if changed else (),
+        **page.end,
     )
 
 
-def reindex(backend: Backend, asked: takes.Reindex) -> answers.ReindexAnswer:
-    """Bring sources up to date, in a process of its own, and wait for it as long as a client would."""
+def reindex(backend: Backend, arguments: takes.ReindexArguments) -> answers.ReindexAnswer:
+    """Update sources in a child process, and wait for it as long as a client waits."""
     until = monotonic() + REINDEX_S
-    job = backend.start_index([_indexed(backend, asked.path)] if asked.path else ())
+    job = backend.start_index([_indexed(backend, arguments.path)] if arguments.path else ())
     while job["state"] not in OVER and monotonic() < until:
-        sleep(_LOOK_S)
+        sleep(_POLL_S)
         job = backend.job(job["id"])
     if job["state"] in ("failed", "stopped"):
-        raise UnavailableError(f"the run {job['state']}: {job['error'] or 'no reason was given'}; call index_status")
+        raise UnavailableError(f"the index job {job['state']}: {job['error'] or 'no reason given'}; call index_status")
     report = job["report"] or {}
-    running = "the run goes on; call index_status to see how far it is"
+    running = "the index job is still running; call index_status for its progress"
     return answers.ReindexAnswer(
         **{name: report.get(name, 0) for name in ("added", "changed", "removed", "unchanged", "pending")},
         problems=tuple(
-            f"{told_path(each['path'])}: {told_line(each['reason'])}" for each in report.get("problems", ())
+            f"{safe_path(each['path'])}: {safe_line(each['reason'])}" for each in report.get("problems", ())
         ),
         notes=() if job["state"] == "done" else (running,),
     )
 
 
-# --- inside -----------------------------------------------------------------------------------------
+# --- helpers ----------------------------------------------------------------------------------------
 
 
-def _reference(row: Reference, room_tokens: int) -> answers.Reference:
+def _reference(row: ReferenceLine, item_tokens: int) -> answers.McpReference:
     chunk = row.chunk
     around = "" if row.definition else title(chunk.qualified_name or chunk.symbol_name, chunk.section_path, "")
-    return answers.Reference(
-        text=shortened(told_line(row.text, longest=400), room_tokens),
+    return answers.McpReference(
+        text=shortened(safe_line(row.text, longest=400), item_tokens),
         line=row.line,
         inside=around,
         definition=row.definition,
@@ -139,9 +126,9 @@ def _by_file(rows: Sequence[answers.FileReferences]) -> Iterator[answers.FileRef
 
 def _node(row: Object, calls: Sequence[str], called_by: Sequence[str]) -> answers.ServiceNode:
     return answers.ServiceNode(
-        name=told_line(row["name"]),
-        calls=tuple(map(told_line, calls)),
-        called_by=tuple(map(told_line, called_by)),
+        name=safe_line(row["name"]),
+        calls=tuple(map(safe_line, calls)),
+        called_by=tuple(map(safe_line, called_by)),
         external=row["external"],
         language=row["language"] or "",
         repo=row["repo_name"] or "",
@@ -150,27 +137,21 @@ def _node(row: Object, calls: Sequence[str], called_by: Sequence[str]) -> answer
 
 def _call(row: Object) -> answers.ServiceCall:
     return answers.ServiceCall(
-        source=told_line(row["source"]),
-        target=told_line(row["target"]),
+        source=safe_line(row["source"]),
+        target=safe_line(row["target"]),
         type=row["type"],
         evidence=tuple(row["evidence"].split())[:3],
-        why=told_line(row["description"]),
+        why=safe_line(row["description"]),
     )
 
 
 def _source(row: Object) -> answers.SourceState:
-    return answers.SourceState(
-        name=told_path(row["name"]),
-        documents=row["documents"],
-        chunks=row["chunks"],
-        stale=row["stale"],
-        missing=row["missing"],
-        last_indexed=row["last_indexed"] or "",
-    )
+    counts = {name: row[name] for name in ("documents", "chunks", "stale", "missing")}
+    return answers.SourceState(safe_path(row["name"]), **counts, last_indexed=row["last_indexed"] or "")
 
 
 def _indexed(backend: Backend, path: str) -> str:
-    """As `source` or `source/path`; a path inside the only source needs no name before it."""
+    """Return `source` or `source/path`; the name of a single source may be omitted."""
     path = inside(backend, path)
     names = [each.name for each in backend.engine.sources()]
     if path.split("/")[0] not in names and len(names) == 1:

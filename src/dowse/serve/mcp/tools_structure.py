@@ -1,4 +1,4 @@
-"""The MCP tools for structure: a backend and arguments enter; definitions, outlines and neighbours leave."""
+"""MCP tools `find_symbol`, `outline` and `related`."""
 
 from __future__ import annotations
 
@@ -6,116 +6,108 @@ from collections.abc import Iterator, Sequence
 
 from dowse.errors import NotFoundError
 from dowse.lookup import outline as outlines
-from dowse.lookup.related import Neighbour
-from dowse.lookup.symbols import Symbol
+from dowse.lookup.related import LinkedChunk
+from dowse.lookup.symbols import SymbolMatch
 from dowse.serve.backend import Backend
 from dowse.serve.mcp import answers
 from dowse.serve.mcp import arguments as takes
-from dowse.serve.mcp.text import place, shortened, told, told_line, told_path
-from dowse.serve.mcp.tools_search import Naming, faces, inside, paging_of, title
+from dowse.serve.mcp.text import location, safe_line, safe_path, safe_text, shortened
+from dowse.serve.mcp.tools_search import SourceNaming, encodings, inside, paging_of, title
 from dowse.serve.plain_text import plural
 from dowse.types import Chunk, DocumentInfo
 
-MOST_OUTLINED = 30  # files whose insides are shown; chosen: more files are shown as folders
-MOST_SYMBOLS = 200  # chosen: a name borne by more things is not worth walking
+MOST_OUTLINED = 30  # files shown with their symbols; chosen: more files are shown as folders
+MOST_SYMBOLS = 200  # chosen: nobody reads more definitions of one name
 MOST_NEIGHBOURS = 500  # chosen
-_OF = 3  # places of what was asked for that are named
+_MOST_LOCATIONS = 3  # of the target, in an answer
 
 
-def find_symbol(backend: Backend, asked: takes.FindSymbol) -> answers.SymbolsAnswer:
-    """Those that bear the name, or, when none does, those that come near."""
-    found = backend.engine.symbols(asked.name, kind=asked.kind or None, limit=MOST_SYMBOLS)
+def find_symbol(backend: Backend, arguments: takes.FindSymbolArguments) -> answers.SymbolsAnswer:
+    """Find the definitions of a name, or of similar names if there are none."""
+    found = backend.engine.symbols(arguments.name, kind=arguments.kind or None, limit=MOST_SYMBOLS)
     if not found:
-        kind = f" of kind {asked.kind!r}; leave kind out" if asked.kind else "; call search with what it does"
-        raise NotFoundError(f"no symbol {asked.name!r} is indexed{kind}, or find_references for any word")
-    bearing = [each for each in found if each.match in ("exact", "case")]
-    paging, naming = paging_of("find_symbol", asked), Naming.of(backend)
+        kind = f" of kind {arguments.kind!r}; omit kind" if arguments.kind else "; call search with its purpose"
+        raise NotFoundError(f"no symbol {arguments.name!r} in the index{kind}, or find_references for any word")
+    exact = [each for each in found if each.match in ("exact", "case")]
+    paging, naming = paging_of("find_symbol", arguments), SourceNaming.of(backend)
 
-    def symbol(row: Symbol) -> answers.Symbol:
-        return _symbol(row, naming, paging.room_tokens if asked.include_body else 0)
+    def symbol(row: SymbolMatch) -> answers.McpSymbol:
+        return _symbol(row, naming, paging.item_tokens if arguments.include_body else 0)
 
-    page = paging.page(bearing or list(found), lambda row: row.chunk.id, symbol, faces)
-    near = f"nothing is called {told_line(asked.name)!r}; these come near"
-    return answers.SymbolsAnswer(
-        page.items, notes=() if bearing else (near,), truncated=page.truncated, cursor=page.cursor
-    )
+    page = paging.page(exact or list(found), lambda row: row.chunk.id, symbol, encodings)
+    near = f"no exact match for {safe_line(arguments.name)!r}; these names are similar"
+    return answers.SymbolsAnswer(page.items, notes=() if exact else (near,), **page.end)
 
 
-def outline(backend: Backend, asked: takes.Outline) -> answers.OutlineAnswer:
-    """A few files with what stands in them, or many as folders."""
-    path = inside(backend, asked.path)
+def outline(backend: Backend, arguments: takes.OutlineArguments) -> answers.OutlineAnswer:
+    """List a few files with their symbols, or many files as folders."""
+    path = inside(backend, arguments.path)
     found = backend.engine.documents(path)
     if not found:
-        raise NotFoundError(f"nothing indexed at {path}; index_status lists the sources, search finds paths")
-    naming = Naming.of(backend)
+        raise NotFoundError(f"{path} is not in the index; call index_status for the sources, or search for paths")
+    naming = SourceNaming.of(backend)
     if len(found) <= MOST_OUTLINED:
-        rows = [row for each in backend.engine.outline(path, depth=asked.depth) for row in _file(each, naming)]
+        rows = [row for each in backend.engine.outline(path, depth=arguments.depth) for row in _file(each, naming)]
         note = ""
     else:
-        rows = list(_folders(found, naming, asked.depth))
-        note = f"{len(found):,} files, so only folders are shown; ask for one of them, or a file, to see inside"
-    page = paging_of("outline", asked).page(rows, lambda row: f"{row.source}/{row.path}/{row.name}", _same, faces)
-    return answers.OutlineAnswer(
-        page.items, notes=(note,) if note else (), truncated=page.truncated, cursor=page.cursor
+        rows = list(_folders(found, naming, arguments.depth))
+        note = f"{len(found):,} files, so only folders are listed; call again with one of them, or with a file"
+    page = paging_of("outline", arguments).page(
+        rows, lambda row: f"{row.source}/{row.path}/{row.name}", _same, encodings
     )
+    return answers.OutlineAnswer(page.items, notes=(note,) if note else (), **page.end)
 
 
-def related(backend: Backend, asked: takes.Related) -> answers.RelatedAnswer:
-    wanted = (asked.relation,) if asked.relation else ()
-    found = backend.engine.related(inside(backend, asked.target), relations=wanted, limit=MOST_NEIGHBOURS)
-    naming = Naming.of(backend)
+def related(backend: Backend, arguments: takes.RelatedArguments) -> answers.RelatedAnswer:
+    wanted = (arguments.relation,) if arguments.relation else ()
+    found = backend.engine.related(inside(backend, arguments.target), relations=wanted, limit=MOST_NEIGHBOURS)
+    naming = SourceNaming.of(backend)
 
-    def neighbour(row: Neighbour) -> answers.Neighbour:
+    def neighbour(row: LinkedChunk) -> answers.McpNeighbour:
         return _neighbour(row, naming)
 
     key = "{0.direction}{0.relation}{0.chunk.id}".format
-    page = paging_of("related", asked).page(found.neighbours, key, neighbour, faces)
-    alone = f"no {asked.relation or 'edge'} leads from here or to here; search for its name instead"
-    of = tuple(_where(each, naming) for each in found.chunks[:_OF])
-    return answers.RelatedAnswer(
-        of,
-        page.items,
-        notes=() if found.neighbours else (alone,),
-        truncated=page.truncated,
-        cursor=page.cursor,
-    )
+    page = paging_of("related", arguments).page(found.neighbours, key, neighbour, encodings)
+    alone = f"no {arguments.relation or 'relation'} from or to this target; search for its name instead"
+    of = tuple(_where(each, naming) for each in found.chunks[:_MOST_LOCATIONS])
+    return answers.RelatedAnswer(of, page.items, notes=() if found.neighbours else (alone,), **page.end)
 
 
-# --- inside -----------------------------------------------------------------------------------------
+# --- helpers ----------------------------------------------------------------------------------------
 
 
-def _symbol(row: Symbol, naming: Naming, room_tokens: int) -> answers.Symbol:
+def _symbol(row: SymbolMatch, naming: SourceNaming, item_tokens: int) -> answers.McpSymbol:
     chunk = row.chunk
-    return answers.Symbol(
-        name=told_line(row.name),
-        path=told_path(chunk.file_path or chunk.source_uri),
+    return answers.McpSymbol(
+        name=safe_line(row.name),
+        path=safe_path(chunk.file_path or chunk.source_uri),
         id=chunk.id,
-        kind=told_line(row.kind),
+        kind=safe_line(row.kind),
         start_line=row.start_line,
         end_line=row.end_line,
-        signature=told_line(row.signature),
-        summary=told_line(chunk.summary),
+        signature=safe_line(row.signature),
+        summary=safe_line(chunk.summary),
         source=naming.source(chunk.document_source),
-        text=shortened(told(chunk.text), room_tokens) if room_tokens else "",
+        text=shortened(safe_text(chunk.text), item_tokens) if item_tokens else "",
     )
 
 
-def _file(found: outlines.Outline, naming: Naming) -> Iterator[answers.OutlineEntry]:
-    path, source = told_path(found.path), naming.source(found.source)
+def _file(found: outlines.DocumentOutline, naming: SourceNaming) -> Iterator[answers.OutlineEntry]:
+    path, source = safe_path(found.path), naming.source(found.source)
     last = found.total_lines
-    yield answers.OutlineEntry(told_line(found.title), "file", 1, path, 1 if last else None, last, source)
+    yield answers.OutlineEntry(safe_line(found.title), "file", 1, path, 1 if last else None, last, source)
     for entry in found.entries:
         yield answers.OutlineEntry(
-            name=told_line(entry.signature or entry.name),
-            kind=told_line(entry.kind),
+            name=safe_line(entry.signature or entry.name),
+            kind=safe_line(entry.kind),
             depth=entry.depth + 2,
             start_line=entry.start_line,
             end_line=entry.end_line,
         )
 
 
-def _folders(found: Sequence[DocumentInfo], naming: Naming, depth: int) -> Iterator[answers.OutlineEntry]:
-    """Folders to that depth below what all have in common, each with its number of files; files that lie as high."""
+def _folders(found: Sequence[DocumentInfo], naming: SourceNaming, depth: int) -> Iterator[answers.OutlineEntry]:
+    """List folders to a depth below the common folder with their number of files, and the files beside them."""
     shared = _shared([f"{each.source}/{each.path}".split("/")[:-1] for each in found])
     counts: dict[tuple[str, ...], int] = {}
     for info in found:
@@ -128,40 +120,40 @@ def _folders(found: Sequence[DocumentInfo], naming: Naming, depth: int) -> Itera
         name = f"{parts[-1]}/ ({plural(files, 'file')})" if files else parts[-1]
         source, path = parts[0], "/".join(parts[1:])
         yield answers.OutlineEntry(
-            name=told_path(name),
+            name=safe_path(name),
             kind="folder" if files else "file",
             depth=len(parts) - len(shared),
-            path=told_path(path or source),
+            path=safe_path(path or source),
             source=naming.source(source),
         )
 
 
 def _shared(folders: Sequence[list[str]]) -> list[str]:
-    """What all begin with: the least and the greatest differ where any two do."""
+    """Return the common prefix: the least and the greatest folder differ where any two do."""
     first, last = min(folders), max(folders)
     same = [a == b for a, b in zip(first, last, strict=False)]
     return first[: same.index(False) if False in same else len(same)]
 
 
-def _neighbour(row: Neighbour, naming: Naming) -> answers.Neighbour:
+def _neighbour(row: LinkedChunk, naming: SourceNaming) -> answers.McpNeighbour:
     chunk = row.chunk
-    return answers.Neighbour(
-        relation=told_line(row.relation),
+    return answers.McpNeighbour(
+        relation=safe_line(row.relation),
         direction=row.direction,
-        path=told_path(chunk.file_path or chunk.source_uri),
+        path=safe_path(chunk.file_path or chunk.source_uri),
         id=chunk.id,
         start_line=chunk.start_line,
         end_line=chunk.end_line,
         title=title(chunk.qualified_name or chunk.symbol_name, chunk.section_path, chunk.document_title),
         corpus=chunk.corpus_type,
-        why=told_line(row.sentence),
+        why=safe_line(row.sentence),
         source=naming.source(chunk.document_source),
     )
 
 
-def _where(chunk: Chunk, naming: Naming) -> str:
-    path = told_path(chunk.file_path or chunk.source_uri)
-    return place(path, chunk.start_line, chunk.end_line, naming.source(chunk.document_source))
+def _where(chunk: Chunk, naming: SourceNaming) -> str:
+    path = safe_path(chunk.file_path or chunk.source_uri)
+    return location(path, chunk.start_line, chunk.end_line, naming.source(chunk.document_source))
 
 
 def _same(row: answers.OutlineEntry) -> answers.OutlineEntry:

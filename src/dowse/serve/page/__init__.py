@@ -1,1 +1,4 @@
-"""Web page: HTML for each URL; it works without JavaScript."""
+"""Web page: HTML for each URL; it works without JavaScript.
+
+Templates, styles and scripts are in `assets/`. Imports `serve.wire`, `serve.backend` and Jinja.
+"""

@@ -1,70 +1,67 @@
-"""Addresses of the page: the parameters of a URL enter; what they ask for, and the addresses beside it, leave.
+"""URLs of the web page: parsing of their parameters, and links to other pages.
 
-The whole state of a page is in its address: the fields of a request under the names that `/v1/search` has for them, a
-span of time as `dowse search` has it, and what is looked at (`why`, `target`).
+The URL holds the whole state of a page: the fields of a request under their names of `/v1/search`, a time range as in
+`dowse search`, and the open explanations (`why`, `target`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import click
+from msgspec import Struct
 
 from dowse.config import Config
 from dowse.errors import BadRequestError
-from dowse.serve.wire.flag_values import parse_moment
-from dowse.serve.wire.request import Asked, asked_in_url
+from dowse.serve.wire.flags import parse_moment
+from dowse.serve.wire.request import ParsedRequest, parse_url
 from dowse.types import QueryRequest
 
 Pairs = tuple[tuple[str, str], ...]
 
-SPAN = ("since", "until")  # days, or 90d: as `dowse search --since` takes them
-LOOKED_AT = ("why", "target")  # a hit whose way is shown, a place that is asked about
-CHOSEN_ANEW = ("cursor", "facets", *LOOKED_AT)  # belong to one answer: another question begins without them
+TIME_RANGE = ("since", "until")  # values as in `dowse search --since`
+EXPLAINED = ("why", "target")  # chunk id of the open score trace; place to explain
+ONE_RESULT = ("cursor", "facets", *EXPLAINED)  # parameters of one result: a new query starts without them
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """What an address asks for."""
+class PageQuery(Struct, frozen=True):
+    """Parsed URL of the search page."""
 
-    pairs: Pairs  # without those that are blank, as a form sends them
+    pairs: Pairs  # without the blank ones that a form sends
     text: str = ""
-    asked: Asked | None = None  # None while there is no question
-    why: str = ""  # a chunk's id
+    parsed: ParsedRequest | None = None  # None without a query
+    why: str = ""  # chunk id
     target: str = ""
 
     @property
     def request(self) -> QueryRequest:
-        if self.asked is None:
-            raise BadRequestError("there is no question; type one, or give it as `q`")
-        return replace(self.asked.request, explain=True)
+        if self.parsed is None:
+            raise BadRequestError("missing query; type one, or send it as `q`")
+        return replace(self.parsed.request, explain=True)
 
 
-def wanted_in_url(pairs: Iterable[tuple[str, str]], config: Config) -> Wanted:
-    """A field that does not exist is an error here, too."""
+def parse_page_url(pairs: Iterable[tuple[str, str]], config: Config) -> PageQuery:
+    """Parse the parameters of the search page; an unknown field is an error."""
     kept = tuple((name, text.strip()) for name, text in pairs if text.strip() and name != "facets")
     own = dict(kept)
-    asked = None
+    parsed = None
     if "q" in own:
-        fields = [(name, text) for name, text in kept if name not in (*SPAN, *LOOKED_AT)]
-        asked, _ = asked_in_url(fields, config)
-        asked = replace(asked, request=replace(asked.request, **_span(own, datetime.now(UTC))))
-    return Wanted(kept, own.get("q", ""), asked, own.get("why", ""), own.get("target", ""))
+        fields = [(name, text) for name, text in kept if name not in (*TIME_RANGE, *EXPLAINED)]
+        parsed, _ = parse_url(fields, config)
+        request = replace(parsed.request, **_time_range(own, datetime.now(UTC)))
+        parsed = ParsedRequest(request, parsed.cursor, parsed.facets)
+    return PageQuery(kept, own.get("q", ""), parsed, own.get("why", ""), own.get("target", ""))
 
 
-def _span(own: Mapping[str, str], now: datetime) -> dict[str, Any]:
+def _time_range(own: Mapping[str, str], now: datetime) -> dict[str, Any]:
     fields = {"since": ("created_after", False), "until": ("created_before", True)}
-    try:
-        return {name: parse_moment(own[word], now, end=end) for word, (name, end) in fields.items() if own.get(word)}
-    except click.BadParameter as err:
-        raise BadRequestError(err.message) from err
+    return {name: parse_moment(own[word], now, end=end) for word, (name, end) in fields.items() if own.get(word)}
 
 
-# --- addresses beside it ----------------------------------------------------------------------------
+# --- links ------------------------------------------------------------------------------------------
 
 
 def address(pairs: Iterable[tuple[str, str]], path: str = "/") -> str:
@@ -73,7 +70,7 @@ def address(pairs: Iterable[tuple[str, str]], path: str = "/") -> str:
 
 
 def document_address(uri: str, query: str = "", lines: tuple[int, int] | None = None) -> str:
-    """The page of a document, at some lines of it if given, with the question's words marked."""
+    """Link to the page of a document, at given lines, with the words of the query highlighted."""
     pairs = [("q", query)] if query else []
     if lines is None:
         return address(pairs, f"/documents/{path_part(uri)}")
@@ -82,13 +79,13 @@ def document_address(uri: str, query: str = "", lines: tuple[int, int] | None = 
 
 
 def path_part(path: str) -> str:
-    """A path inside an address. File names need not be text; what cannot be said in UTF-8 is sent byte by byte."""
+    """Quote a path; bytes of a file name that are not UTF-8 stay as they are."""
     return quote(path, safe="/", errors="surrogateescape")
 
 
 def fresh(pairs: Pairs) -> Pairs:
-    """The same question, begun anew."""
-    return tuple(pair for pair in pairs if pair[0] not in CHOSEN_ANEW)
+    """Drop the parameters that belong to one result."""
+    return tuple(pair for pair in pairs if pair[0] not in ONE_RESULT)
 
 
 def without(pairs: Pairs, *names: str, value: str | None = None) -> Pairs:
@@ -96,13 +93,13 @@ def without(pairs: Pairs, *names: str, value: str | None = None) -> Pairs:
 
 
 def changed(pairs: Pairs, fields: Mapping[str, Any]) -> Pairs:
-    """With these fields of a request instead of their own; None and an empty list take them away."""
-    rest = without(fresh(pairs), *fields, *(SPAN if {"created_after", "created_before"} & set(fields) else ()))
+    """Replace fields of a request; None and an empty list remove them."""
+    rest = without(fresh(pairs), *fields, *(TIME_RANGE if {"created_after", "created_before"} & set(fields) else ()))
     return (*rest, *((name, text) for name, value in fields.items() for text in texts_of(name, value)))
 
 
 def texts_of(name: str, value: Any) -> Sequence[str]:
-    """A field's value as parameters of a URL."""
+    """Convert the value of a field to URL parameters."""
     if value is None:
         return ()
     if isinstance(value, bool):

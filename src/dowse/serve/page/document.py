@@ -1,37 +1,37 @@
-"""A document's path enters; its lines, outline and neighbours leave, ready to be shown."""
+"""Document page: lines, outline and neighbours of one document."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
 
 from dowse.errors import NotFoundError
 from dowse.lookup.lines import MOST_LINES
 from dowse.serve.page.address import address, document_address, path_part
-from dowse.serve.page.hits import KINDS, Editor
-from dowse.serve.page.lines import Reader, ShownLine
+from dowse.serve.page.hits import KINDS, EditorLinks, Highlighter
 from dowse.serve.plain_text import clean_line, clean_path
 
 if TYPE_CHECKING:
     from dowse.serve.backend import Backend
 
 Row = Mapping[str, Any]
-BEFORE_LINES = 100  # shown above the lines that were asked for, when a document does not fit whole; chosen
+BEFORE_LINES = 100  # shown above the requested lines of a long document; chosen
 NEIGHBOURS = 40
 
 
-@dataclass(frozen=True)
-class Look:
-    """Which part of a document, and with which words marked."""
+class DocumentQuery(Struct, frozen=True):
+    """Requested lines of a document, and the query to highlight."""
 
     query: str = ""
     first: int | None = None
     last: int | None = None
 
 
-@dataclass(frozen=True)
-class Entry:
+class OutlineLink(Struct, frozen=True):
+    """Entry of the outline."""
+
     name: str
     kind: str
     depth: int
@@ -40,41 +40,19 @@ class Entry:
     signature: str
 
 
-@dataclass(frozen=True)
-class Neighbour:
+class NeighbourLink(Struct, frozen=True):
+    """Chunk linked to the document."""
+
     sentence: str
     place: str
     href: str
-    is_into: bool
 
 
-@dataclass(frozen=True)
-class DocumentView:
-    title: str
-    uri: str
-    kind: str
-    is_code: bool
-    facts: tuple[str, ...]
-    summary: str
-    stale: bool
-    editor: str
-    lines: tuple[ShownLine, ...]
-    here: tuple[int, int] | None
-    total_lines: int
-    earlier: str
-    later: str
-    outline: tuple[Entry, ...]
-    neighbours: tuple[tuple[str, tuple[Neighbour, ...]], ...]  # by relation
-    neighbour_count: int
-
-
-def document_rows(backend: Backend, path: str, look: Look) -> dict[str, Any]:
-    """All that the page shows, in the wire format: the document itself, what stands in it, what it is tied to."""
-    start = _start(look)
+def document_rows(backend: Backend, path: str, wanted: DocumentQuery) -> dict[str, Any]:
+    """Read the lines, outline and neighbours of a document in the wire format."""
+    start = _start(wanted)
     file = backend.file(path, start, None if start is None else start + MOST_LINES - 1)
-    own = file[
-        "document_id"
-    ]  # a path would be looked for among all documents, and read as a pattern if it has brackets
+    own = file["document_id"]  # a path could match several documents, and with brackets it is a pattern
     (outline,) = backend.outline(own)["documents"]
     return {"file": file, "outline": outline, "related": _related(backend, own)}
 
@@ -82,20 +60,20 @@ def document_rows(backend: Backend, path: str, look: Look) -> dict[str, Any]:
 def _related(backend: Backend, document_id: str) -> Row:
     try:
         return backend.related(document_id, limit=NEIGHBOURS)
-    except NotFoundError:  # a document that holds no chunk has no neighbours either
+    except NotFoundError:  # a document without chunks has no neighbours
         return {"neighbours": [], "total": 0}
 
 
-def _start(look: Look) -> int | None:
-    return None if look.first is None or look.first < MOST_LINES else max(look.first - BEFORE_LINES, 1)
+def _start(wanted: DocumentQuery) -> int | None:
+    return None if wanted.first is None or wanted.first < MOST_LINES else max(wanted.first - BEFORE_LINES, 1)
 
 
-def document_view(rows: Row, look: Look, editor: Editor) -> DocumentView:
+def document_view(rows: Row, wanted: DocumentQuery, editor: EditorLinks) -> dict[str, Any]:
     file, outline = rows["file"], rows["outline"]
-    uri, reader = file["source_uri"], Reader.of(look.query)
+    uri, highlighter = file["source_uri"], Highlighter.of(wanted.query)
     first, last, total = file["start_line"], file["end_line"], file["total_lines"]
     kind = file["corpus_type"] or ""
-    return DocumentView(
+    return dict(
         title=clean_line(file["title"]) or clean_path(file["path"]),
         uri=clean_path(uri),
         kind=KINDS.get(kind, kind),
@@ -103,33 +81,33 @@ def document_view(rows: Row, look: Look, editor: Editor) -> DocumentView:
         facts=tuple(fact for fact in (file["language"], f"{total:,} lines") if fact),
         summary=clean_line(outline["summary"] or ""),
         stale=bool(file["stale"]),
-        editor=editor.link(file["source"], file["path"], look.first),
-        lines=tuple(reader.line(each["text"], each["number"]) for each in _without_blank_ends(file["lines"])),
-        here=None if look.first is None else (look.first, look.last or look.first),
+        editor=editor.link(file["source"], file["path"], wanted.first),
+        lines=tuple(highlighter.line(each["text"], each["number"]) for each in _without_blank_ends(file["lines"])),
+        here=None if wanted.first is None else (wanted.first, wanted.last or wanted.first),
         total_lines=total,
-        earlier=_part(uri, look, max(first - MOST_LINES, 1)) if first > 1 else "",
-        later=_part(uri, look, last + 1) if last < total else "",
-        outline=tuple(_entry(each, uri, look.query) for each in outline["entries"]),
+        earlier=_part(uri, wanted, max(first - MOST_LINES, 1)) if first > 1 else "",
+        later=_part(uri, wanted, last + 1) if last < total else "",
+        outline=tuple(_entry(each, uri, wanted.query) for each in outline["entries"]),
         neighbours=_by_relation(rows["related"]["neighbours"]),
         neighbour_count=rows["related"]["total"],
     )
 
 
 def _without_blank_ends(rows: Sequence[Row]) -> Sequence[Row]:
-    """Front matter is metadata and no text: its lines are blank."""
+    """Drop blank lines at the ends: front matter is metadata, and its lines are blank."""
     filled = [at for at, row in enumerate(rows) if row["text"].strip()]
     return rows[filled[0] : filled[-1] + 1] if filled else rows
 
 
-def _part(uri: str, look: Look, first: int) -> str:
-    pairs = [("q", look.query)] if look.query else []
+def _part(uri: str, wanted: DocumentQuery, first: int) -> str:
+    pairs = [("q", wanted.query)] if wanted.query else []
     return address([*pairs, ("first", str(first + BEFORE_LINES))], f"/documents/{path_part(uri)}") + f"#L{first}"
 
 
-def _entry(row: Row, uri: str, query: str) -> Entry:
+def _entry(row: Row, uri: str, query: str) -> OutlineLink:
     first, last = row["start_line"], row["end_line"]
     lines = (first, last or first) if first else None
-    return Entry(
+    return OutlineLink(
         name=clean_line(row["name"].lstrip("# ")),
         kind=row["kind"],
         depth=min(row["depth"], 4),
@@ -139,18 +117,17 @@ def _entry(row: Row, uri: str, query: str) -> Entry:
     )
 
 
-def _by_relation(rows: Sequence[Row]) -> tuple[tuple[str, tuple[Neighbour, ...]], ...]:
-    found: dict[str, list[Neighbour]] = {}
+def _by_relation(rows: Sequence[Row]) -> tuple[tuple[str, tuple[NeighbourLink, ...]], ...]:
+    found: dict[str, list[NeighbourLink]] = {}
     for row in rows:
         chunk = row["chunk"]
         first = chunk["start_line"]
         lines = (first, chunk["end_line"] or first) if first else None
         found.setdefault(row["relation"].replace("_", " "), []).append(
-            Neighbour(
+            NeighbourLink(
                 sentence=clean_line(row["sentence"]),
                 place=clean_path(chunk["source_uri"]) + (f":{first}" if first else ""),
                 href=document_address(chunk["source_uri"], "", lines),
-                is_into=row["direction"] == "in",
             )
         )
     return tuple((relation, tuple(each)) for relation, each in found.items())

@@ -1,23 +1,97 @@
-"""The chunks of an answer enter, as the wire format has them; groups by document with lines, links and ways leave."""
+"""Result list of the search page: hits grouped by document, with snippets, links and score traces."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+from msgspec import Struct
+
 from dowse.serve.page.address import document_address
-from dowse.serve.page.lines import Passage, Reader
-from dowse.serve.page.why import Way, tops, way
-from dowse.serve.plain_text import clean_line, clean_path
+from dowse.serve.page.why import ScoreTrace, score_trace, top_scores
+from dowse.serve.plain_text import Marker, clean, clean_line, clean_path
+from dowse.tokenizer import Tokenizer
+
+SNIPPET_LINES = 6  # chosen: ten hits fit on two screens
+LONGEST_LINE_CHARS = 600  # shown of a line; chosen: minified code has megabytes in one
+
+
+class TextSpan(Struct, frozen=True):
+    """Part of a line, highlighted or not."""
+
+    text: str
+    marked: bool = False
+
+
+class ShownLine(Struct, frozen=True):
+    """Line with its number and highlights."""
+
+    number: int | None
+    spans: tuple[TextSpan, ...]
+
+
+class Snippet(Struct, frozen=True):
+    """Lines of a chunk, and the few with most matches."""
+
+    lines: tuple[ShownLine, ...]
+    best: tuple[ShownLine, ...]
+
+    @property
+    def is_cut(self) -> bool:
+        return len(self.best) < len(self.lines)
+
+
+class Highlighter(Struct, frozen=True):
+    """Highlighter for the words of a query."""
+
+    marker: Marker | None = None
+
+    @classmethod
+    def of(cls, query: str) -> Highlighter:
+        return cls(Marker(query, Tokenizer()) if query.strip() else None)
+
+    def snippet(self, text: str, first_number: int | None, most_lines: int = SNIPPET_LINES) -> Snippet:
+        texts = clean(text).strip("\n").split("\n")
+        skipped = len(text) - len(text.lstrip("\n"))
+        first = None if first_number is None else first_number + skipped
+        lines = tuple(self.line(each, None if first is None else first + offset) for offset, each in enumerate(texts))
+        start = _best_start([sum(span.marked for span in line.spans) for line in lines], most_lines)
+        return Snippet(lines, lines[start : start + most_lines])
+
+    def line(self, text: str, number: int | None) -> ShownLine:
+        """Clean, cut and highlight one line."""
+        text = clean(text).replace("\n", " ")
+        if len(text) > LONGEST_LINE_CHARS:
+            text = text[:LONGEST_LINE_CHARS] + "…"
+        return ShownLine(number, _spans(text, self.marker.marks(text) if self.marker else ()))
+
+
+def _spans(text: str, marks: Sequence[tuple[int, int]]) -> tuple[TextSpan, ...]:
+    found, at = [], 0
+    for start, stop in marks:
+        found += [TextSpan(text[at:start])] if start > at else []
+        found.append(TextSpan(text[start:stop], True))
+        at = stop
+    return (*found, TextSpan(text[at:])) if at < len(text) or not found else tuple(found)
+
+
+def _best_start(marks: Sequence[int], size: int) -> int:
+    """Choose the window with most matches that starts one line before its first match, or nearest to that."""
+    sums = [sum(marks[at : at + size]) for at in range(max(len(marks) - size, 0) + 1)]
+    if not any(marks):
+        return 0
+    best = [at for at, found in enumerate(sums) if found == max(sums)]
+    first = next(at for at in range(best[0], len(marks)) if marks[at])
+    return min(best, key=lambda at: abs(at - (first - 1)))
+
 
 Row = Mapping[str, Any]
 
 KINDS: Mapping[str, str] = {
     "CODE": "all code",
     "DOC": "all docs",
-    "CONVO": "all talk",
+    "CONVO": "all conversations",
     "CODE_LOGIC": "code",
     "CODE_DEPLOY": "deploy",
     "CODE_CONFIG": "config",
@@ -28,19 +102,18 @@ KINDS: Mapping[str, str] = {
     "DOC_PAGE": "page",
     "CONVO_SLACK": "chat",
     "CONVO_TRANSCRIPT": "transcript",
-    "CONVO_OTHER": "talk",
+    "CONVO_OTHER": "conversation",
 }
 
 
-@dataclass(frozen=True)
-class Editor:
-    """Where files lie, if that may be told, and how an editor on the reader's machine is asked to open one."""
+class EditorLinks(Struct, frozen=True):
+    """Links that open a line in an editor; none if the operator hides absolute paths."""
 
     template: str = ""
     roots: Mapping[str, str] | None = None
 
     def link(self, source: str, path: str | None, line: int | None) -> str:
-        """Empty when there is none."""
+        """Make the link; empty without a known root."""
         root = (self.roots or {}).get(source)
         if not self.template or not root or not path:
             return ""
@@ -48,28 +121,26 @@ class Editor:
         return self.template.replace("{path}", place).replace("{line}", str(line or 1))
 
 
-@dataclass(frozen=True)
-class Hit:
-    """A passage that was found."""
+class PageHit(Struct, frozen=True):
+    """Result on the page."""
 
     id: str
     rank: int
-    place: str  # path:line, to be copied
+    place: str  # path:line, for copying
     lines: str  # "12–40" or "page 3"
     heading: str
     href: str
     editor: str
     score: float
-    chance: str  # how sure, in per cent
+    chance: str  # confidence in per cent
     stale: bool
-    passage: Passage
-    way: Way
+    snippet: Snippet
+    trace: ScoreTrace
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Group:
-    """A document, with its hits in the order of the ranking."""
+class HitGroup(Struct, frozen=True):
+    """Document with its hits in the order of the ranking."""
 
     title: str
     uri: str
@@ -77,23 +148,23 @@ class Group:
     kind: str
     is_code: bool
     facts: tuple[str, ...]
-    hits: tuple[Hit, ...]
+    hits: tuple[PageHit, ...]
 
 
-def groups(rows: Sequence[Row], query: str, editor: Editor, first_rank: int = 1) -> tuple[Group, ...]:
-    """Documents in the order of their best hits."""
-    reader, top = Reader.of(query), tops(rows)
-    found: dict[str, list[tuple[Row, Hit]]] = {}
+def groups(rows: Sequence[Row], query: str, editor: EditorLinks, first_rank: int = 1) -> tuple[HitGroup, ...]:
+    """Group hits by document, in the order of their best hits."""
+    highlighter, top = Highlighter.of(query), top_scores(rows)
+    found: dict[str, list[tuple[Row, PageHit]]] = {}
     for rank, row in enumerate(rows, start=first_rank):
-        found.setdefault(row["document_id"], []).append((row, _hit(row, rank, query, reader, editor, top)))
+        found.setdefault(row["document_id"], []).append((row, _hit(row, rank, query, highlighter, editor, top)))
     return tuple(_group(members) for members in found.values())
 
 
-def _group(members: Sequence[tuple[Row, Hit]]) -> Group:
+def _group(members: Sequence[tuple[Row, PageHit]]) -> HitGroup:
     row = members[0][0]
     day = (row["timestamp"] or "")[:10]
     facts = (row["language"], row["service_name"], row["channel"] and f"#{row['channel']}", row["author"], day)
-    return Group(
+    return HitGroup(
         title=clean_line(row["document_title"]) or clean_path(row["source_uri"].rpartition("/")[2]),
         uri=clean_path(row["source_uri"]),
         href=document_address(row["source_uri"]),
@@ -104,10 +175,12 @@ def _group(members: Sequence[tuple[Row, Hit]]) -> Group:
     )
 
 
-def _hit(row: Row, rank: int, query: str, reader: Reader, editor: Editor, top: Mapping[str, float]) -> Hit:
+def _hit(
+    row: Row, rank: int, query: str, highlighter: Highlighter, editor: EditorLinks, top: Mapping[str, float]
+) -> PageHit:
     first, last = row["start_line"], row["end_line"]
     sure = row["confidence"]
-    return Hit(
+    return PageHit(
         id=row["id"],
         rank=rank,
         place=clean_path(row["source_uri"]) + (f":{first}" if first else ""),
@@ -118,14 +191,14 @@ def _hit(row: Row, rank: int, query: str, reader: Reader, editor: Editor, top: M
         score=row["final_score"],
         chance="" if sure is None else f"{sure:.0%}",
         stale=bool(row["stale"]),
-        passage=reader.passage(row["text"], first),
-        way=way(row["scores"], top),
+        snippet=highlighter.snippet(row["text"], first),
+        trace=score_trace(row["scores"], top),
         notes=tuple(clean_line(each["description"]) for each in row["graph_context"]),
     )
 
 
 def _heading(row: Row) -> str:
-    """The symbol, or the path of headings; without the first of them where it only repeats the title."""
+    """Return the symbol or the path of headings, without a first heading that repeats the title."""
     parts = [clean_line(part.lstrip("# ")) for part in (row["section_path"] or "").split(" > ") if part.strip("# ")]
     if len(parts) > 1 and parts[0].lstrip("0123456789. ") == clean_line(row["document_title"]):
         parts = parts[1:]

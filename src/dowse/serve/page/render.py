@@ -1,7 +1,7 @@
-"""Views enter; pages leave as HTML in which nothing that was indexed is markup, with the headers that see to it.
+"""Rendering of templates to HTML responses with a strict content security policy.
 
-Two walls: templates escape whatever they are given, without exception, and the policy forbids every script and style
-but our own two files, so that a mistake in the first would still run nothing.
+Two defences against markup in indexed text: templates escape every value, and the policy allows only our own scripts
+and styles, so that a missed escape still runs nothing.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from __future__ import annotations
 import hashlib
 import mimetypes
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fastapi import Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
+from msgspec import Struct
+from starlette.responses import Response
 
 import dowse
-from dowse.serve.plain_text import human_bytes, plural
+from dowse.serve.plain_text import clean_line, human_bytes, plural
 
 FOLDER = Path(__file__).with_name("assets")
 STATIC = ("page.css", "page.js", "theme.js", "icon.svg")
@@ -27,21 +27,20 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-# A form that is sent without a referrer has no origin either, and our own guard would refuse it.
+# Without a referrer a form sends no origin either, and our own guard would refuse it.
 HEADERS: Mapping[str, str] = {"Content-Security-Policy": POLICY, "Referrer-Policy": "same-origin"}
 
 _HEADINGS: Mapping[int, str] = {
-    400: "This cannot be asked so",
-    403: "This is not allowed here",
+    400: "Invalid query",
+    403: "Not allowed",
     404: "Not found",
-    429: "Too many questions at once",
-    504: "It took too long",
+    429: "Too many requests",
+    504: "Timeout",
 }
 
 
-@dataclass(frozen=True)
-class Asset:
-    """A file of ours; the version in its address changes with its bytes."""
+class Asset(Struct, frozen=True):
+    """Static file; the version in its URL changes with its content."""
 
     data: bytes
     media_type: str
@@ -57,15 +56,12 @@ def assets() -> dict[str, Asset]:
     return found
 
 
-@dataclass(frozen=True)
 class Templates:
-    """The page's templates, read when they are first needed. Safe to use from several threads."""
+    """Templates of the page, loaded on first use. Safe to use from several threads."""
 
-    assets: Mapping[str, Asset] = field(default_factory=assets)
-    _environment: Environment = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        made = Environment(
+    def __init__(self) -> None:
+        self.assets = assets()
+        self._environment = Environment(
             loader=FileSystemLoader(FOLDER),
             autoescape=True,
             undefined=StrictUndefined,
@@ -73,9 +69,13 @@ class Templates:
             lstrip_blocks=True,
             auto_reload=False,
         )
-        made.globals |= {"version": dowse.__version__, "asset": self.address, "heading": heading}
-        made.filters |= {"plural": plural, "human_bytes": human_bytes, "breakable": breakable}
-        object.__setattr__(self, "_environment", made)
+        self._environment.globals |= {"version": dowse.__version__, "asset": self.address, "heading": heading}
+        self._environment.filters |= {
+            "plural": plural,
+            "human_bytes": human_bytes,
+            "breakable": breakable,
+            "line": clean_line,
+        }
 
     def address(self, name: str) -> str:
         return f"/static/{name}?v={self.assets[name].version}"
@@ -84,18 +84,18 @@ class Templates:
         return self._environment.get_template(template).render(**values)
 
     def page(self, template: str, **values: Any) -> bytes:
-        """Names of files need not be text; what cannot be said in UTF-8 is shown as a question mark."""
+        """Render a page; bytes of file names that are not UTF-8 become question marks."""
         return self.text(template, **values).encode("utf-8", "replace")
 
 
 def breakable(path: str) -> Markup:
-    """A path that may go on in the next line after each slash."""
+    """Allow line breaks after the slashes of a path."""
     return Markup("/<wbr>").join(escape(part) for part in path.split("/"))
 
 
 def heading(status: int) -> str:
-    """What a problem is called to people; its detail says what to do."""
-    return _HEADINGS.get(status, "This does not work now" if status >= 500 else "This cannot be done")
+    """Return the heading of an error page."""
+    return _HEADINGS.get(status, "Server error" if status >= 500 else "Invalid request")
 
 
 def html(data: bytes, status: int = 200) -> Response:
@@ -103,5 +103,5 @@ def html(data: bytes, status: int = 200) -> Response:
 
 
 def static(asset: Asset) -> Response:
-    kept = {"Cache-Control": "private, max-age=31536000, immutable"}
-    return Response(asset.data, media_type=asset.media_type, headers=kept)
+    headers = {"Cache-Control": "private, max-age=31536000, immutable"}
+    return Response(asset.data, media_type=asset.media_type, headers=headers)

@@ -1,109 +1,204 @@
-"""The flags of `dowse search`: what is typed enters, click options named after the fields they fill leave."""
+"""Table of query flags: a field's name and typed texts enter, a value of a QueryRequest leaves.
+
+The command line builds its options from this table, and the page spells the commands it offers to copy with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import click
+import msgspec
 
-from dowse.serve.wire import flag_values as cli_values
+from dowse.errors import BadRequestError
 
-Decorator = Callable[[Any], Any]
-
-
-def _many(*names: str, show: str, help: str) -> Decorator:
-    """May be given several times; a chunk passes when any of the values fits."""
-    return click.option(*names, multiple=True, metavar=show, help=help)
-
-
-def _parsed(*names: str, by: Callable[..., Any], show: str, help: str, many: bool = False) -> Decorator:
-    return click.option(*names, callback=by, multiple=many, metavar=show, help=help)
+BOOLEAN = "true|false"
+MOMENTS = ("created_after", "created_before")
+_AGO = re.compile(r"(\d+)\s*(h|d|w|mo|y)")
+_HOURS = {"h": 1, "d": 24, "w": 7 * 24, "mo": 30 * 24, "y": 365 * 24}
+_ONE_TICK = timedelta(microseconds=1)
+_EXPECTED = {"N": "a whole number", "0..1": "a number from 0 to 1", "COSINE": "a number from -1 to 1"}
 
 
-def _number(*names: str, kind: type[int] | type[float], help: str, show: str = "N") -> Decorator:
-    """Any number: what is out of range is told by the engine, so that every face says the same."""
-    return click.option(*names, type=kind, metavar=show, help=help)
+class QueryField(msgspec.Struct, frozen=True):
+    """One field of a QueryRequest as users type it: by a flag of its own or by `--set NAME=VALUE`."""
+
+    name: str
+    value: str  # metavariable
+    help: str
+    group: str
+    flags: tuple[str, ...] = ()  # everyday flags; the last one is the long one
+    old: str = ""  # flag of version 0.1, accepted with a note
+
+    @property
+    def is_switch(self) -> bool:
+        return self.value == BOOLEAN
+
+    @property
+    def spelling(self) -> str:
+        """The words before the value."""
+        return self.flags[-1].partition("/")[0] if self.flags else f"--set {self.name}="
 
 
-def _switch(name: str, *field: str, help: str) -> Decorator:
-    """On, off, or as the profile says."""
-    return click.option(f"{name}/--no-{name.removeprefix('--')}", *field, default=None, help=help)
+def _group(group: str, *rows: tuple[str, str, str, str], everyday: bool = False) -> tuple[QueryField, ...]:
+    return tuple(
+        QueryField(name, value, help, group, tuple(flags.split()) if everyday else (), "" if everyday else flags)
+        for name, value, flags, help in rows
+    )
 
 
-REQUEST = (
-    _number("-k", "--limit", "top_k", kind=int, help="How many hits; else what the profile says (10)."),
-    _many("--corpus", "corpus_filter", show="KIND", help="CODE, DOC, CONVO, or in full such as DOC_ADR."),
-    _many("--repo", "repo_filter", show="NAME", help="Only this repository."),
-    _many("--service", "service_filter", show="NAME", help="Only this service."),
-    _many("-t", "--lang", "language_filter", show="NAME", help="Only this language."),
-    _many("-g", "--path", "path_filter", show="GLOB", help="Only paths like '*.py' or 'docs/**'."),
-    _many("--document", "document_filter", show="ID", help="Only this document."),
-    _many("--source", "source_filter", show="NAME", help="Only this source; `dowse status` names them."),
-    _many("--section", "section_filter", show="KIND", help="Only this kind of section."),
-    _many("--channel", "channel_filter", show="NAME", help="Only this channel."),
-    _many("--author", "author_filter", show="NAME", help="Only by this author."),
-    _parsed("--since", "created_after", by=cli_values.since, show="WHEN", help="From 90d, 2w, 6mo, 1y ago or a day."),
-    _parsed("--until", "created_before", by=cli_values.until, show="WHEN", help="Up to then; a day counts wholly."),
-    _parsed("--meta", "meta_filter", by=cli_values.pairs, show="KEY=VALUE", help="Only with this metadata.", many=True),
-    _parsed("--legs", by=cli_values.legs, show="LEG,…", help="Of dense, bm25_code, bm25_nlp; else all."),
-    click.option("--fusion", type=click.Choice(["z", "rrf", "minmax"]), help="How the legs become one list."),
-    _number("--alpha", kind=float, show="0..1", help="Weight of the dense leg; the word legs share the rest."),
-    _parsed("--weight", "weights", by=cli_values.weights, show="LEG=W", help="Of a leg; not with --alpha.", many=True),
-    _number("--rank-constant", "k", kind=int, help="RRF: the constant added to each rank, usually 60."),
-    _number("--missing-rank", "missing_rank", kind=int, help="RRF: the rank of what a leg did not find."),
-    _number("--depth", kind=int, help="How many candidates each leg brings."),
-    click.option("--profile", metavar="NAME", help="The named query pipeline; docs/profiles.md tells them apart."),
-    _parsed("--type", "query_type", by=cli_values.query_type, show="TYPE", help="factual, conceptual …"),
-    _switch("--expand", help="Ask in other words, too; needs an LLM."),
-    click.option("--rerank", metavar="NAME,…", help="none, heuristic, score, cross-encoder or llm; or several."),
-    _number("--rerank-weight", kind=float, show="0..1", help="Of the reranker; what came before has the rest."),
-    _number("--half-life", "freshness_half_life_days", kind=float, show="DAYS", help="When talk is half as fresh."),
-    _number("--freshness", "freshness_weight", kind=float, show="0..1", help="How much that counts; 0 for nothing."),
-    _switch("--boost", help="Prefer the kinds of writing that the words ask for."),
-    click.option("--parents", type=click.Choice(["off", "replace", "attach"]), help="Sections around hits."),
-    _number("--min-score", kind=float, show="0..1", help="Drop hits below this final score."),
-    _number("--min-similarity", kind=float, show="COS", help="Drop what only its vector found, below this cosine."),
-    _switch("--mmr", help="Hits that differ from each other."),
-    _number("--diversity", kind=float, show="0..1", help="How much likeness takes off, with --mmr."),
-    _switch("--graph", help="Neighbours in the chunk graph join the pool."),
-    _number("--graph-hops", kind=int, help="How many edges away; 1 or 2."),
-    _number("--graph-weight", kind=float, show="0..1", help="Of the way through the graph."),
-    _many("--relation", "graph_relations", show="NAME", help="Follow only these edges, such as calls."),
-    _number("--graph-min-weight", kind=float, show="0..1", help="Weaker edges are not followed."),
-    _switch("--graph-bidirectional", help="Follow edges backwards, too."),
-    _number("--graph-slots", kind=int, help="Hits that are kept for what the graph found."),
-    _switch("--services", "expand_graph", help="Add the services around the hits."),
-    click.option("--explain", is_flag=True, help="Each hit's way through the stages, and why."),
-    click.option("--cache/--no-cache", default=True, help="Use what earlier queries left behind; else do not."),
-    _number("--deadline", "deadline_s", kind=float, show="SECONDS", help="Then optional stages are skipped."),
-    click.option("--strict", is_flag=True, help="Fail when every leg failed, instead of finding nothing."),
-)  # fmt: skip
-"""One for each field of QueryRequest, and named after it; a test compares the two."""
-
-OUTPUT = (
-    click.option("--jsonl", is_flag=True, help="Print each hit as one line of JSON."),
-    click.option("--trec", is_flag=True, help="Print a TREC run; a query may be ID, a tab and its text."),
-    click.option("-l", "--files-with-matches", "files", is_flag=True, help="Print paths only, each once."),
-    click.option("-0", "--null", "null", is_flag=True, help="With -l: end each path with NUL, for xargs -0."),
-    click.option(
-        "-C",
-        "--context",
-        "context_lines",
-        type=click.IntRange(0),
-        default=1,
-        metavar="N",
-        help="On a terminal: lines around a hit's best line.",
+EVERYDAY = (
+    *_group(
+        "What",
+        ("corpus_filter", "KIND", "--corpus", "Search CODE, DOC, CONVO or one kind such as DOC_ADR [default: all]."),
+        ("language_filter", "NAME", "-t --lang", "Search one programming language [default: all]."),
+        ("author_filter", "NAME", "--author", "Search the text of one author [default: all]."),
+        ("group", "document|none", "--group",
+         "Return documents with their best passages, or passages [default: document; none in JSON]."),
+        ("profile", "NAME", "--profile", "Use a named query pipeline; see docs/profiles.md [default: default]."),
+        ("expand", BOOLEAN, "--expand/--no-expand",
+         "Also search for paraphrases by a language model [default: by profile]."),
+        ("rerank", "NAME,...", "--rerank",
+         "Rerank by none, heuristic, score, cross-encoder or llm [default: cross-encoder, if configured]."),
+        everyday=True,
     ),
-)
+    *_group(
+        "Where",
+        ("path_filter", "GLOB", "-g --path", "Search matching paths, such as '*.py' or 'docs/**' [default: all]."),
+        ("repo_filter", "NAME", "--repo", "Search one repository [default: all]."),
+        ("service_filter", "NAME", "--service", "Search one service [default: all]."),
+        ("source_filter", "NAME", "--source", "Search one source; 'dowse status' lists them [default: all]."),
+        everyday=True,
+    ),
+    *_group(
+        "When",
+        ("created_after", "DATE", "--since", "Search text since a day, or an age such as 90d, 2w, 6mo [default: any]."),
+        ("created_before", "DATE", "--until", "Search text up to a day, inclusive, or an age [default: any]."),
+        everyday=True,
+    ),
+    *_group("How many", ("top_k", "N", "-k --limit", "Return up to N results [default: 10]."), everyday=True),
+    *_group("Output", ("explain", BOOLEAN, "--explain", "Show how each stage scored a result."), everyday=True),
+)  # fmt: skip
+
+FINER = (
+    *_group(
+        "Filters",
+        ("document_filter", "ID", "--document", "Search one document, by its id [default: all]."),
+        ("section_filter", "KIND", "--section", "Search one kind of section, such as abstract [default: all]."),
+        ("channel_filter", "NAME", "--channel", "Search one channel [default: all]."),
+        ("meta_filter", "KEY=VALUE", "--meta", "Search documents with this metadata [default: all]."),
+    ),
+    *_group(
+        "Search legs and fusion",
+        ("legs", "LEG,...", "--legs", "Use these search legs: dense, bm25_code, bm25_nlp [default: all]."),
+        ("fusion", "z|rrf|minmax", "--fusion", "Choose the formula that combines the legs' scores [default: z]."),
+        ("alpha", "0..1", "--alpha", "Set the weight of the dense leg; the word legs share the rest [default: 0.7]."),
+        ("weights", "LEG=W", "--weight", "Set the weight of one search leg. Cannot be combined with alpha."),
+        ("k", "N", "--rank-constant", "Set the constant added to each rank, with fusion=rrf [default: 60]."),
+        ("missing_rank", "N", "--missing-rank", "Set the rank of chunks a leg did not find, with rrf [default: none]."),
+        ("depth", "N", "--depth", "Fetch N candidates from each leg [default: 100]."),
+        ("query_type", "TYPE", "--type",
+         "Set the query type: factual, conceptual, comparison or metadata [default: detected]."),
+    ),
+    *_group(
+        "Ranking",
+        ("rerank_weight", "0..1", "--rerank-weight", "Set the weight of the reranker's score [default: 0.7]."),
+        ("freshness_half_life_days", "DAYS", "--half-life",
+         "Halve the freshness boost of a conversation every DAYS days [default: 90]."),
+        ("freshness_weight", "0..1", "--freshness", "Set the weight of the freshness boost [default: 0.1]."),
+        ("boost", BOOLEAN, "--boost/--no-boost", "Boost the kinds of text that the query names [default: true]."),
+        ("parents", "off|replace|attach", "--parents",
+         "Attach the section around a result, or return it instead of the result [default: attach]."),
+        ("min_score", "0..1", "--min-score", "Drop results below this final score [default: 0]."),
+        ("min_similarity", "COSINE", "--min-similarity",
+         "Drop results that only the dense leg found, below this cosine [default: none]."),
+        ("mmr", BOOLEAN, "--mmr/--no-mmr", "Prefer results that differ from each other [default: false]."),
+        ("diversity", "0..1", "--diversity",
+         "Set the penalty for results similar to earlier ones, with mmr [default: 0.3]."),
+    ),
+    *_group(
+        "Graph",
+        ("graph", BOOLEAN, "--graph/--no-graph", "Add chunks linked to the best candidates [default: false]."),
+        ("graph_hops", "N", "--graph-hops", "Follow up to N links, 1 or 2 [default: 2]."),
+        ("graph_weight", "0..1", "--graph-weight", "Set the weight of links against the cosine [default: 0.3]."),
+        ("graph_relations", "NAME", "--relation", "Follow one relation, such as calls [default: all]."),
+        ("graph_min_weight", "0..1", "--graph-min-weight", "Skip links weaker than this [default: 0]."),
+        ("graph_bidirectional", BOOLEAN, "--graph-bidirectional/--no-graph-bidirectional",
+         "Also follow links backwards [default: false]."),
+        ("graph_slots", "N", "--graph-slots", "Reserve N results for linked chunks [default: 2]."),
+        ("expand_graph", BOOLEAN, "--services/--no-services", "Add services to the JSON result [default: false]."),
+    ),
+    *_group(
+        "Run",
+        ("cache", BOOLEAN, "--cache/--no-cache", "Use caches; false recomputes everything [default: true]."),
+        ("deadline_s", "SECONDS", "--deadline", "Skip optional stages after SECONDS [default: none]."),
+        ("strict", BOOLEAN, "--strict", "Fail if every leg fails, instead of returning nothing [default: false]."),
+    ),
+)  # fmt: skip
+
+FIELDS = {each.name: each for each in (*EVERYDAY, *FINER)}
+"""One for each field of a QueryRequest that fits a command line; a test compares the two."""
 
 
-def add(options: tuple[Decorator, ...]) -> Decorator:
-    """All of them, in this order."""
+def known(name: str) -> QueryField:
+    """Return the field of that name, or raise an error that names the nearest one."""
+    if name in FIELDS:
+        return FIELDS[name]
+    from difflib import get_close_matches
 
-    def decorate(function: Any) -> Any:
-        for option in reversed(options):
-            function = option(function)
-        return function
+    spelled = name.strip("-").replace("-", "_")
+    by_flag = {
+        flag.partition("/")[0].strip("-").replace("-", "_"): each.name
+        for each in FIELDS.values()
+        for flag in (*each.flags, each.old)
+    }
+    names = {each: each for each in FIELDS} | by_flag
+    close = [spelled] if spelled in names else get_close_matches(spelled, names, n=1)
+    advice = f"did you mean {names[close[0]]!r}?" if close else "run 'dowse search --help-all' for the names"
+    raise BadRequestError(f"unknown setting {name!r}; {advice}")
 
-    return decorate
+
+def value_of(name: str, texts: Sequence[str]) -> Any:
+    """Convert typed texts to a field's value; ranges are checked by the engine, for every interface alike."""
+    from dowse.serve.wire.request import from_texts
+
+    if name in MOMENTS:
+        return parse_moment(texts[-1], datetime.now(UTC), end=name == "created_before")
+    field = FIELDS[name]
+    try:
+        return from_texts(name, list(texts))
+    except BadRequestError as err:
+        expected = _EXPECTED.get(field.value, field.value)
+        flag = field.spelling.strip("=")
+        raise BadRequestError(f"invalid value {texts[-1]!r} for {flag}: expected {expected}") from err
+
+
+def words(name: str, texts: Sequence[str]) -> list[str]:
+    """Spell a field and its values as arguments of `dowse search`."""
+    field = FIELDS[name]
+    if not field.flags:
+        return [word for text in texts for word in ("--set", f"{name}={text}")]
+    on, _, off = field.flags[-1].partition("/")
+    if field.is_switch:
+        return [on if texts[-1] == "true" else off]
+    return [word for text in texts for word in (on, text)]
+
+
+def parse_moment(text: str, now: datetime, *, end: bool) -> datetime:
+    """Parse a day, a moment or an age into a bound that, as in filters, excludes the moment itself.
+
+    So a start is the last moment before the typed one, and an `end` the first one after it. A day counts as a whole.
+    Without a zone it is UTC.
+    """
+    try:
+        ago = _AGO.fullmatch(text.strip())
+        if ago:
+            return now - timedelta(hours=int(ago[1]) * _HOURS[ago[2]])
+        moment = datetime.fromisoformat(text.strip())
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        whole_day = end and "T" not in text and ":" not in text
+        return moment + (timedelta(days=1) if whole_day else _ONE_TICK) if end else moment - _ONE_TICK
+    except (ValueError, OverflowError) as err:
+        raise BadRequestError(f"{text!r} is not a date; write 90d, 12h, 2w, 6mo, 1y or 2026-01-31") from err

@@ -1,11 +1,9 @@
-"""What a client sent enters, as a JSON object or as parameters of a URL; a QueryRequest leaves, or an error that names
-the field.
-"""
+"""Query requests from JSON bodies and URLs, with errors that name the field."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from functools import cache
@@ -21,53 +19,53 @@ from dowse.types import QueryRequest
 ALIASES: Mapping[str, str] = {"q": "text", "query": "text", "limit": "top_k"}
 PAIRS = ("meta_filter", "weights")  # JSON objects; in a URL key=value, several times
 MOMENTS = ("created_after", "created_before")
-CONTROLS = ("cursor", "facets")  # of an answer's shape, not of the question
+CONTROLS = ("cursor", "facets")  # of the shape of the answer, not of the query
 CLAUSES: Mapping[str, type[filters.Clause]] = {
     each.__name__.lower(): each
     for each in (filters.Eq, filters.Ne, filters.In, filters.Gt, filters.Lt, filters.Prefix, filters.Glob)
 }
+_NUMBER = re.compile(r"-?\d{9,}(\.\d+)?")  # seconds since the epoch in a URL; a date without dashes has 8 digits
 _TRUTH: Mapping[str, bool] = {"true": True, "1": True, "false": False, "0": False}
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A question, and in which shape its answer is wanted."""
+class ParsedRequest(msgspec.Struct, frozen=True):
+    """Query request and the shape of its answer."""
 
     request: QueryRequest
-    cursor: str | None = None  # None: not in pages; "" for the first one
+    cursor: str | None = None  # None: no pages; "" for the first page
     facets: bool = False
 
 
 @cache
 def field_types() -> Mapping[str, Any]:
-    """Every field of a request and its type; `where` has a form of its own."""
+    """List the fields of a request and their types, except `where`, which has a form of its own."""
     return {name: kind for name, kind in get_type_hints(QueryRequest).items() if name != "where"}
 
 
-def asked_in_json(data: bytes, config: Config, also: Iterable[str] = ()) -> tuple[Asked, dict[str, Any]]:
-    """The body of a POST; `also` are further keys that the route knows, given back as they came."""
+def parse_json(data: bytes, config: Config, also: Iterable[str] = ()) -> tuple[ParsedRequest, dict[str, Any]]:
+    """Parse the body of a POST. `also` names keys of the route, which are returned unchanged."""
     try:
         row = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as err:
-        raise BadRequestError(f'the body is not JSON: {err}; send an object such as {{"text": "retry"}}') from err
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as err:
+        raise BadRequestError(f'invalid JSON in the body: {err}; send an object such as {{"text": "retry"}}') from err
     if not isinstance(row, dict):
-        raise BadRequestError('the body is not an object; send one such as {"text": "retry payments"}')
+        raise BadRequestError('the body is not a JSON object; send one such as {"text": "retry payments"}')
     others = {name: row.pop(name) for name in also if name in row}
-    return _asked(row, config, _from_json), others
+    return _parsed(row, config, _from_json), others
 
 
-def asked_in_url(
+def parse_url(
     pairs: Iterable[tuple[str, str]], config: Config, also: Iterable[str] = ()
-) -> tuple[Asked, dict[str, str]]:
-    """The parameters of a GET: a field's name once, or several times where it takes several values."""
+) -> tuple[ParsedRequest, dict[str, str]]:
+    """Parse the parameters of a GET. A field with several values may occur several times."""
     values: dict[str, list[str]] = {}
     for name, text in pairs:
         values.setdefault(name, []).append(text)
     others = {name: values.pop(name)[-1] for name in also if name in values}
-    return _asked(values, config, _from_url), others
+    return _parsed(values, config, from_texts), others
 
 
-def _asked(row: dict[str, Any], config: Config, convert: Callable[[str, Any], Any]) -> Asked:
+def _parsed(row: dict[str, Any], config: Config, convert: Callable[[str, Any], Any]) -> ParsedRequest:
     given: dict[str, Any] = {"top_k": config.top_k, "profile": config.profile}
     controls: dict[str, Any] = {}
     for key, value in row.items():
@@ -77,8 +75,8 @@ def _asked(row: dict[str, Any], config: Config, convert: Callable[[str, Any], An
         else:
             given[name] = convert(_known(name), value)
     if "text" not in given:
-        raise BadRequestError("there is no question; give it as `text` in a body or as `q` in a URL")
-    return Asked(QueryRequest(**given), controls.get("cursor"), bool(controls.get("facets")))
+        raise BadRequestError("missing query; send it as `text` in a body or as `q` in a URL")
+    return ParsedRequest(QueryRequest(**given), controls.get("cursor"), bool(controls.get("facets")))
 
 
 def _known(name: str) -> str:
@@ -91,6 +89,8 @@ def _known(name: str) -> str:
 
 
 def _kind(name: str) -> Any:
+    if name in MOMENTS:
+        return float | None  # texts are parsed apart: msgspec allows one type of text in a union
     return {"cursor": str | None, "facets": bool}.get(name) or field_types()[name]
 
 
@@ -104,15 +104,16 @@ def _from_json(name: str, value: Any) -> Any:
     return _converted(name, value, strict=True)
 
 
-def _from_url(name: str, texts: list[str]) -> Any:
+def from_texts(name: str, texts: list[str]) -> Any:
+    """Convert the texts that a URL or a command line gives for one field."""
     if name == "where":
-        raise BadRequestError("`where` does not fit into a URL; send the question with POST /v1/query")
+        raise BadRequestError("`where` is not supported in a URL; send the query with POST /v1/query")
     if name == "legs":
-        texts = [leg for text in texts for leg in text.split(",")]
+        texts = [leg.strip() for text in texts for leg in text.split(",")]
     if name in PAIRS:
         split = [text.partition("=") for text in texts]
-        if not all(equals for _, equals, _ in split):
-            raise BadRequestError(f"{name} is {texts[0]!r}; write it as {name}=key=value")
+        if not all(key and equals for key, equals, _ in split):
+            raise BadRequestError(f"invalid {name} {texts[0]!r}; write it as {name}=key=value")
         return _converted(name, [(key, value) for key, _, value in split], strict=False)
     if _takes_several(name):
         return _converted(name, texts, strict=False)
@@ -128,17 +129,17 @@ def _takes_several(name: str) -> bool:
 
 def _converted(name: str, value: Any, *, strict: bool) -> Any:
     try:
-        if name in MOMENTS and isinstance(value, str):
-            return datetime.fromisoformat(value)  # a day alone counts, too; msgspec wants all of RFC 3339
+        if name in MOMENTS and isinstance(value, str) and (strict or not _NUMBER.fullmatch(value)):
+            return datetime.fromisoformat(value)  # a date alone is valid, too; msgspec requires all of RFC 3339
         return msgspec.convert(value, _kind(name), strict=strict)
     except ValueError as err:
-        raise BadRequestError(f"{name}: {err}; GET /openapi.json says what it takes") from err
+        raise BadRequestError(f"{name}: {err}; GET /openapi.json lists the fields") from err
 
 
 def _where(value: Any) -> filters.Filter:
-    """A list of clauses such as {"op": "gt", "field": "meta.stars", "value": 3}."""
+    """Parse a list of clauses such as {"op": "gt", "field": "meta.stars", "value": 3}."""
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-        raise BadRequestError('where: give a list of clauses such as {"op": "eq", "field": "language", "value": "go"}')
+        raise BadRequestError('where: send a list of clauses such as {"op": "eq", "field": "language", "value": "go"}')
     return tuple(_clause(dict(each)) for each in value)
 
 

@@ -1,72 +1,74 @@
-"""Results become JSON and JSON results; errors become exit codes and HTTP statuses: shared by all faces.
+"""Wire format of results and errors: JSON objects, exit codes and HTTP statuses, shared by all interfaces.
 
-Pairs in our tuples (meta, stages, counts …) are JSON objects; moments are ISO 8601 in UTC with Z; what is not
-known is null.
+Pairs in our tuples (meta, stages, counts …) become JSON objects, times ISO 8601 in UTC with Z, unknown values null.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dowse import errors
 
 if TYPE_CHECKING:
-    from dowse.query.explain.explanation import WhyNot
+    from dowse.lookup.outline import DocumentOutline
+    from dowse.lookup.related import RelatedChunks
+    from dowse.lookup.symbols import SymbolMatch
+    from dowse.query.explain.explanation import Explanation
     from dowse.reports import IndexReport
-    from dowse.types import Chunk, QueryResult
+    from dowse.types import AnyChunk, QueryResult
+
 
 Object = dict[str, Any]
-"""A JSON object."""
+"""JSON object."""
 
 
 class Exit(IntEnum):
-    """What the command line's exit codes mean."""
+    """Exit codes of the command line."""
 
     HITS = 0
     NOTHING = 1
     USAGE = 2
-    NO_INDEX = 3  # none, or one that cannot be used now
+    NO_INDEX = 3  # no index, or an unusable one
     PARTIAL = 4
-    REMOTE = 5  # a model could not be had; what could be done without it was done
+    REMOTE = 5  # model unavailable; everything possible without it was done
     BUG = 70  # EX_SOFTWARE of sysexits.h
     INTERRUPTED = 130  # 128 + SIGINT
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What an error means outside the house."""
+class ErrorOutcome(NamedTuple):  # not a Struct: the command line imports this module at start, and not msgspec
+    """Exit code and HTTP status of an error."""
 
     exit_code: Exit
     http_status: int
 
 
-OUTCOMES: Mapping[type[errors.DowseError], Outcome] = MappingProxyType(
+OUTCOMES: Mapping[type[errors.DowseError], ErrorOutcome] = MappingProxyType(
     {
-        errors.DowseError: Outcome(Exit.BUG, 500),
-        errors.BadRequestError: Outcome(Exit.USAGE, 400),
-        errors.ModelMismatchError: Outcome(Exit.USAGE, 409),
-        errors.NotAllowedError: Outcome(Exit.USAGE, 403),
-        errors.NotFoundError: Outcome(Exit.NOTHING, 404),
-        errors.NoIndexError: Outcome(Exit.NO_INDEX, 404),
-        errors.UnavailableError: Outcome(Exit.PARTIAL, 503),
-        errors.BusyError: Outcome(Exit.NO_INDEX, 503),
-        errors.DeadlineError: Outcome(Exit.PARTIAL, 504),
-        errors.MissingExtraError: Outcome(Exit.USAGE, 501),
-        errors.ModelUnavailableError: Outcome(Exit.REMOTE, 502),
-        errors.NoRecallError: Outcome(Exit.PARTIAL, 503),
-        errors.StorageError: Outcome(Exit.NO_INDEX, 507),
-        errors.CorruptIndexError: Outcome(Exit.NO_INDEX, 500),
-        errors.SchemaVersionError: Outcome(Exit.NO_INDEX, 500),
+        errors.DowseError: ErrorOutcome(Exit.BUG, 500),
+        errors.BadRequestError: ErrorOutcome(Exit.USAGE, 400),
+        errors.ModelMismatchError: ErrorOutcome(Exit.USAGE, 409),
+        errors.NotAllowedError: ErrorOutcome(Exit.USAGE, 403),
+        errors.NotFoundError: ErrorOutcome(Exit.NOTHING, 404),
+        errors.NoIndexError: ErrorOutcome(Exit.NO_INDEX, 404),
+        errors.UnavailableError: ErrorOutcome(Exit.PARTIAL, 503),
+        errors.BusyError: ErrorOutcome(Exit.NO_INDEX, 503),
+        errors.DeadlineError: ErrorOutcome(Exit.PARTIAL, 504),
+        errors.MissingExtraError: ErrorOutcome(Exit.USAGE, 501),
+        errors.ModelUnavailableError: ErrorOutcome(Exit.REMOTE, 502),
+        errors.NoRecallError: ErrorOutcome(Exit.PARTIAL, 503),
+        errors.StorageError: ErrorOutcome(Exit.NO_INDEX, 507),
+        errors.CorruptIndexError: ErrorOutcome(Exit.NO_INDEX, 500),
+        errors.SchemaVersionError: ErrorOutcome(Exit.NO_INDEX, 500),
     }
 )
 
 
-def outcome(error: errors.DowseError) -> Outcome:
-    """That of the error's class, or of the nearest one above it."""
+def outcome(error: errors.DowseError) -> ErrorOutcome:
+    """Look up the outcome of an error by its class or nearest base class."""
     return next(OUTCOMES[kind] for kind in type(error).__mro__ if kind in OUTCOMES)
 
 
@@ -82,7 +84,7 @@ def error_object(error: errors.DowseError) -> Object:
 
 
 def problem_object(error: errors.DowseError) -> Object:
-    """The same as a problem of RFC 9457."""
+    """Make a problem document (RFC 9457) of an error."""
     kind = type(error)
     return {
         "type": f"urn:dowse:error:{kind.__name__}",
@@ -93,32 +95,32 @@ def problem_object(error: errors.DowseError) -> Object:
 
 
 def encode(value: object) -> bytes:
-    """JSON in one line, in UTF-8."""
+    """Encode a value as one line of JSON in UTF-8."""
     import msgspec
 
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
-        # File names that are not valid UTF-8 reach us with lone surrogates, which JSON cannot hold.
+        # File names that are not valid UTF-8 contain lone surrogates, which JSON cannot hold.
         return msgspec.json.encode(_replace_surrogates(value))
 
 
 def indented(data: bytes) -> bytes:
-    """The same JSON for people."""
+    """Indent JSON for people."""
     import msgspec
 
     return msgspec.json.format(data, indent=2)
 
 
 def plain(value: object) -> Any:
-    """A frozen dataclass without pairs inside, as JSON knows it."""
+    """Convert a value without pairs inside to plain JSON types."""
     import msgspec
 
     return msgspec.to_builtins(value)
 
 
-def chunk_object(chunk: Chunk) -> Object:
-    """A chunk or scored chunk."""
+def chunk_object(chunk: AnyChunk) -> Object:
+    """Convert a chunk or scored chunk."""
     from dowse.types import ScoredChunk
 
     row: Object = plain(chunk)
@@ -132,10 +134,12 @@ def report_object(report: IndexReport) -> Object:
 
 
 def result_object(result: QueryResult) -> Object:
-    """A result in the shape of design section 8."""
-    row: Object = plain(replace(result, chunks=()))
+    row: Object = plain(replace(result, chunks=(), groups=()))
     metadata = result.query_metadata
     row["chunks"] = [chunk_object(chunk) for chunk in result.chunks]
+    row["groups"] = [
+        {"document": each.document, "chunks": [chunk_object(chunk) for chunk in each.chunks]} for each in result.groups
+    ]
     row["query_metadata"] |= {"stages": dict(metadata.stages), "counts": dict(metadata.counts)}
     if result.service_context is not None:
         row["service_context"] = {
@@ -145,50 +149,22 @@ def result_object(result: QueryResult) -> Object:
     return row
 
 
-def explain_object(answer: WhyNot) -> Object:
-    """Why, or why not, as `dowse explain --json` prints it."""
+def explain_object(answer: Explanation) -> Object:
+    """Convert an explanation to the object that `dowse explain --json` prints."""
     row: Object = {name: getattr(answer, name) for name in ("query", "target", "rank", "tried")}
     row["chunk"] = chunk_object(answer.chunk)
-    row["way"] = [plain(place) for place in answer.way]
-    row["loss"] = None if answer.loss is None else plain(answer.loss)
+    row["way"] = [plain(position) for position in answer.trace]
+    row["loss"] = None if answer.dropped_at is None else plain(answer.dropped_at)
     row["change"] = None
-    if answer.change is not None:
-        remedy = answer.change.remedy
-        row["change"] = {"told": remedy.told, "fields": plain(dict(remedy.fields)), "rank": answer.change.rank}
+    if (verified := answer.verified) is not None:
+        fields = plain(dict(verified.remedy.fields))
+        row["change"] = {"told": verified.remedy.text, "fields": fields, "rank": verified.rank}
+    row["hit"] = None if answer.hit is None else chunk_object(answer.hit)
     return row
 
 
 def result_to_json(result: QueryResult) -> bytes:
     return encode(result_object(result))
-
-
-def result_from_json(data: bytes | str) -> QueryResult:
-    """The result that `result_to_json` wrote; BadRequestError when it is no such thing."""
-    import msgspec
-
-    from dowse.types import QueryResult
-
-    try:
-        return msgspec.convert(_with_pairs(msgspec.json.decode(data)), QueryResult)
-    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError) as err:
-        raise errors.BadRequestError(f"not a query result: {err}; give what `--json` printed") from err
-
-
-def _with_pairs(row: Object) -> Object:
-    """JSON objects become pairs again."""
-    metadata = row["query_metadata"]
-    context = row["service_context"]
-    return row | {
-        "chunks": [chunk | {"meta": list(chunk["meta"].items())} for chunk in row["chunks"]],
-        "query_metadata": metadata
-        | {"stages": list(metadata["stages"].items()), "counts": list(metadata["counts"].items())},
-        "service_context": None
-        if context is None
-        else [
-            (name, service | {"edges": [list(edge.items()) for edge in service["edges"]]})
-            for name, service in context.items()
-        ],
-    }
 
 
 def _replace_surrogates(value: Any) -> Any:
@@ -199,3 +175,33 @@ def _replace_surrogates(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_replace_surrogates(item) for item in value]
     return value
+
+
+def symbol_object(symbol: SymbolMatch) -> Object:
+    """Convert a definition; `match` is the quality of the name match."""
+    own = ("name", "match", "kind", "signature", "start_line", "end_line")
+    of_chunk = ("summary", "source_uri", "file_path", "language", "service_name", "corpus_type")
+    row: Object = {name: getattr(symbol, name) for name in own} | {"chunk_id": symbol.chunk.id}
+    return row | {name: getattr(symbol.chunk, name) for name in of_chunk}
+
+
+def outline_object(outline: DocumentOutline) -> Object:
+    row: Object = plain(outline)
+    return row
+
+
+def related_object(related: RelatedChunks) -> Object:
+    return {
+        "chunks": [chunk_object(chunk) for chunk in related.chunks],
+        "neighbours": [
+            {
+                "relation": each.relation,
+                "direction": each.direction,
+                "weight": each.weight,
+                "sentence": each.sentence,
+                "chunk": chunk_object(each.chunk),
+            }
+            for each in related.neighbours
+        ],
+        "total": related.total,
+    }

@@ -1,4 +1,4 @@
-"""BM25: counts go in, a score comes out. One formula for the reference store and the fast one."""
+"""BM25 formula: term counts enter, a score leaves; the same for the reference store and the fast one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dowse.ports import Bm25
 
 
 def inverse_frequency(chunks: int, containing: int) -> float:
-    """Lucene's idf, ln(1 + (N − n + .5)/(n + .5)): positive however common the term is (C-38)."""
+    """Lucene's idf, ln(1 + (N − n + .5)/(n + .5)): positive however common the term is."""
     return log1p((max(chunks, containing) - containing + 0.5) / (containing + 0.5))
 
 

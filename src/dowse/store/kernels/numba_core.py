@@ -1,4 +1,4 @@
-"""What compiled loops share: how they are compiled, instructions that numba has no name for, and finding the k-th.
+"""Base of the compiled loops: the compiler decorator, instructions numba has no name for, and the k-th value.
 
 Loops that are called by others of another module are compiled into those: after a change here, what `__pycache__` keeps
 of the others is old until they are touched, too. An installation touches all of them.
@@ -6,8 +6,13 @@ of the others is old until they are touched, too. An installation touches all of
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
+
+# A file .numba_config.yaml in the working folder could name a folder of compiled code. These two come first.
+os.environ.setdefault("NUMBA_CACHE_DIR", "")
+os.environ.setdefault("NUMBA_CACHE_LOCATOR_CLASSES", "")
 
 import numba
 import numpy as np

@@ -1,6 +1,6 @@
-"""Compiled loops over the tables of a fusion: chunks and their scores go in; places, parts and sums come out.
+"""Fusion arithmetic compiled by numba: tables of scores enter, ranks, parts and sums leave.
 
-As `query` does it with numpy, to the last digit; of tables this small, it is the calls that cost.
+Equal to the numpy code in `query.stages` to the last digit. In tables this small the calls cost most.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 from dowse.fusion_kernel import How, Ids, Places, Sums, Table, Values
 from dowse.store.kernels.numba_core import compiled
 
-_BESIDE, _LONGEST = 8, 128  # how numpy adds: so many sums beside each other, over at most so many values
+_LANES, _LONGEST = 8, 128  # how numpy adds: so many sums beside each other, over at most so many values
 
 
 @compiled
@@ -18,14 +18,14 @@ def summed(values):  # type: ignore[no-untyped-def]
     """In the order in which numpy adds, so that the last digit is the same: halves of halves, eight sums in each."""
     if len(values) > _LONGEST:
         half = len(values) // 2
-        half -= half % _BESIDE
+        half -= half % _LANES
         return summed(values[:half]) + summed(values[half:])
     total, start = 0.0, 0
-    if len(values) >= _BESIDE:
-        beside, start = values[:_BESIDE].copy(), _BESIDE
-        while start + _BESIDE <= len(values):
-            beside += values[start : start + _BESIDE]
-            start += _BESIDE
+    if len(values) >= _LANES:
+        beside, start = values[:_LANES].copy(), _LANES
+        while start + _LANES <= len(values):
+            beside += values[start : start + _LANES]
+            start += _LANES
         total = ((beside[0] + beside[1]) + (beside[2] + beside[3])) + (
             (beside[4] + beside[5]) + (beside[6] + beside[7])
         )
@@ -35,11 +35,11 @@ def summed(values):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _joined(every, order, ids, first, places):  # type: ignore[no-untyped-def]
+def _joined(every, order, ids, places):  # type: ignore[no-untyped-def]
     size = 0
     for at in order:
         if size == 0 or every[at] != ids[size - 1]:
-            ids[size], first[size] = every[at], at
+            ids[size] = every[at]
             size += 1
         places[at] = size - 1
     return size
@@ -83,8 +83,8 @@ def _squares(scores, shares, least, parts, raw):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _shift(scores, rows, likeness, share, crowd, flat, parts):  # type: ignore[no-untyped-def]
-    """The dense leg's parts with cosines less what a crowd has above the mean of all."""
+def _shift(scores, rows, likeness, share, hubness, flat, parts):  # type: ignore[no-untyped-def]
+    """Set the dense leg's parts to those of cosines corrected for hubness."""
     crowded = np.empty(len(rows))
     for at in range(len(rows)):
         crowded[at] = summed(likeness[at]) / likeness.shape[1]
@@ -94,41 +94,40 @@ def _shift(scores, rows, likeness, share, crowd, flat, parts):  # type: ignore[n
     deviation = np.sqrt(summed(apart * apart) / len(scores))
     if deviation >= flat:
         for at in range(len(rows)):
-            z = (scores[rows[at]] - crowd * (crowded[at] - usual) - mean) / deviation
+            z = (scores[rows[at]] - hubness * (crowded[at] - usual) - mean) / deviation
             parts[rows[at]] = share * np.copysign(z * z, z)
 
 
 @compiled
-def _pull(near, likeness, rows, own, pull, least, most, added):  # type: ignore[no-untyped-def]
+def _smooth(near, likeness, rows, own, smoothing, least, most, added):  # type: ignore[no-untyped-def]
     """What moves sums towards the mean of the nearest ones', weighed by likeness."""
     for at in range(len(rows)):
-        company, weights = 0.0, 0.0
+        mean, weights = 0.0, 0.0
         for number in range(near.shape[1]):
             weight = max(likeness[at, number], least)
-            company += weight * own[rows[near[at, number]]]
+            mean += weight * own[rows[near[at, number]]]
             weights += weight
-        added[rows[at]] = min(max(pull * (company / weights - own[rows[at]]), -most), most)
+        added[rows[at]] = min(max(smoothing * (mean / weights - own[rows[at]]), -most), most)
 
 
 @compiled
-def _add_company(near, likeness, rows, scores, parts, dense, share, how, sums, added):  # type: ignore[no-untyped-def]
-    crowd, pull, flat, least, most = how
-    _shift(scores, rows, likeness, share, crowd, flat, parts[dense])
+def _add_smoothing(near, likeness, rows, scores, parts, dense, share, how, sums, added):  # type: ignore[no-untyped-def]
+    hubness, smoothing, flat, least, most = how
+    _shift(scores, rows, likeness, share, hubness, flat, parts[dense])
     sums[:] = parts[0]
     for number in range(1, len(parts)):
         sums += parts[number]
     added[:] = 0
-    _pull(near, likeness, rows, sums, pull, least, most, added)
+    _smooth(near, likeness, rows, sums, smoothing, least, most, added)
 
 
-class FastTables:
-    """Satisfies `ports.Tables`."""
+class NumbaFusion:
+    """Compiled fusion. Satisfies `fusion_kernel.FusionKernel`."""
 
-    def union(self, every: Ids) -> tuple[Ids, Places, Places]:
+    def union(self, every: Ids) -> tuple[Ids, Places]:
         order = every.argsort()
-        ids, first, places = np.empty_like(every), np.empty_like(order), np.empty_like(order)
-        size = _joined(every, order, ids, first, places)
-        return ids[:size], first[:size], places
+        ids, places = np.empty_like(every), np.empty_like(order)
+        return ids[: _joined(every, order, ids, places)], places
 
     def squares(self, scores: Table, places: Places, sizes: Places, shares: Values, least: float) -> Sums | None:
         ranks, parts, raw = np.zeros(scores.shape, np.int64), np.empty_like(scores), np.empty(scores.shape[1])
@@ -137,7 +136,7 @@ class FastTables:
         _squares(scores, shares, least, parts, raw)
         return ranks, parts, raw
 
-    def company(
+    def smooth(
         self,
         near: Places,
         likeness: Table,
@@ -149,5 +148,5 @@ class FastTables:
         how: How,
     ) -> tuple[Values, Values]:
         sums, added = np.empty(len(scores)), np.empty(len(scores))
-        _add_company(near, likeness, rows, scores, parts, dense, share, how, sums, added)
+        _add_smoothing(near, likeness, rows, scores, parts, dense, share, how, sums, added)
         return sums, added

@@ -1,4 +1,4 @@
-"""Compiled loops over vectors: codes, int8 and 16 bits go in; distances, the nearest rows and products come out."""
+"""Vector loops compiled by numba: codes and packed vectors enter; distances, nearest rows and products leave."""
 
 from __future__ import annotations
 

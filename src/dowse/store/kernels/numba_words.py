@@ -1,4 +1,4 @@
-"""Compiled loops over words: runs, chunks and a query's terms go in; where terms stand and BM25 sums come out."""
+"""Word loops compiled by numba: runs, chunks and a query's terms enter; postings and BM25 sums leave."""
 
 from __future__ import annotations
 
@@ -19,6 +19,22 @@ def _place(terms, low, high, wanted):  # type: ignore[no-untyped-def]
         else:
             high = middle
     return low
+
+
+@compiled
+def slots_of(known, slots, wanted, found):  # type: ignore[no-untyped-def]
+    """Slots of wanted ids among known ones, which ascend; −1 for others, which are counted."""
+    missing, place = 0, 0
+    for number in range(len(wanted)):
+        each = wanted[number]
+        low = place if place < len(known) and known[place] <= each else 0
+        place = _place(known, low, len(known), each)
+        if place < len(known) and known[place] == each:
+            found[number] = slots[place]
+        else:
+            found[number] = -1
+            missing += 1
+    return missing
 
 
 @compiled

@@ -1,21 +1,21 @@
-"""The inner loops of a search: mapped arrays and a query go in, nearest codes, dot products and BM25 sums come out.
+"""Kernel of a search in numpy: mapped arrays and a query enter; nearest codes, dot products and BM25 sums leave.
 
-numpy alone does all of it. Compiled loops (`kernel_fast`, the extra `fast`) do it four to fifteen times as fast, but
-importing their compiler takes a second: they are for processes that live on, such as `dowse serve`.
+Compiled loops (`numba_kernel`, the extra `fast`) are four to fifteen times as fast, but their compiler takes a second
+to import: they are for processes that live on, such as `dowse serve`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import NamedTuple, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import BadRequestError
-from dowse.fusion_kernel import Tables
+from dowse.fusion_kernel import FusionKernel, Ids
 
 CHOICES = ("auto", "numpy", "fast")
 Rows = NDArray[np.int64]
@@ -28,18 +28,16 @@ FINE_STEPS = np.float32(254)  # of a coarse step: half of one is ±127
 _SCAN_ROWS = 1 << 14  # rows at a time, so that a block stays in the cache
 
 
-@dataclass(frozen=True, eq=False)
-class ChunkTerms:
-    """The forward index, mapped: what each chunk says and how often. See `forward`."""
+class ChunkTerms(msgspec.Struct, frozen=True, eq=False):
+    """Forward index, mapped: the terms of each chunk and their counts. See `forward`."""
 
     terms: NDArray[np.uint32]
     counts: NDArray[np.uint16]
     ends: NDArray[np.int64]
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """A run of the inverted index, mapped: which chunks say each term and how often. See `inverted`."""
+class Run(msgspec.Struct, frozen=True, eq=False):
+    """Run of the inverted index, mapped: the chunks that hold each term, and the counts. See `inverted`."""
 
     terms: NDArray[np.uint32]
     ends: NDArray[np.int64]
@@ -48,7 +46,7 @@ class Run:
 
 
 Spans = tuple[Run, Rows, Rows]
-"""A run, and where the entries of each of some terms begin and end in it."""
+"""Run, and where the entries of each of some terms begin and end in it."""
 
 
 class Packed(NamedTuple):
@@ -60,24 +58,25 @@ class Packed(NamedTuple):
 
 
 class Norm(NamedTuple):
-    """What BM25 adds to a count for the length of a chunk: base + slope·length."""
+    """Length norm that BM25 adds to a count: base + slope·length."""
 
-    lengths: NDArray[np.uint32]  # tokens by slot, in a row: half of what the legs side by side take of a cache
+    lengths: NDArray[np.uint32]  # tokens by slot
     base: float
     slope: float
 
 
-class Wanted(NamedTuple):
-    """A query's terms in one leg, ascending by hash; the arrays run parallel."""
+class WeightedTerms(NamedTuple):
+    """Terms of a query in one leg with their weights, ascending by hash; the arrays run parallel."""
 
     hashes: NDArray[np.uint32]
     weights: NDArray[np.float64]
     norm: Norm
 
 
-class Tally:
-    """A leg's BM25 sums by slot, which are 0 but for what a question found. They stand until the next question, because
-    fusion asks for some of them again: from the forward index that takes .09 ms, from here nothing.
+class ScoreAccumulator:
+    """BM25 sums of one leg by slot, 0 but for the chunks that a query found.
+
+    Fusion reads some of the sums again: from the forward index that takes 0.09 ms.
     """
 
     def __init__(self) -> None:
@@ -86,24 +85,24 @@ class Tally:
         self.size = 0  # of those
 
     def grow(self, rows: int) -> None:
-        """Room for so many: making large arrays anew takes longer than a query, so an update should not."""
+        """Make room for so many rows and an eighth more, so that an update does not need new arrays."""
         if len(self.sums) < rows:
             room = rows + rows // 8
             self.sums, self.found, self.size = np.zeros(room), np.empty(room + 1, np.uint32), 0
 
     def add(self, slots: Rows, scores: Values) -> None:
-        """What was scored elsewhere."""
+        """Add sums that were computed elsewhere."""
         self.sums[slots] = scores
         self.found[self.size : self.size + len(slots)] = slots
         self.size += len(slots)
 
 
 class Kernel(Protocol):
-    """All give the same numbers, but for the last bits of a float32 sum."""
+    """Inner loops of a search. All kernels give the same numbers, but for the last bits of a float32 sum."""
 
     @property
-    def tables(self) -> Tables | None:
-        """For those who fuse; None: numpy does."""
+    def fusion(self) -> FusionKernel | None:
+        """The fusion arithmetic compiled with it; None: numpy does it."""
         ...
 
     def nearest_codes(self, columns: Sequence[Codes], query: Codes, count: int, allowed: Rows | None) -> Rows:
@@ -125,31 +124,37 @@ class Kernel(Protocol):
         """The rows as they were packed, up to half a step of the fine half."""
         ...
 
-    def bm25(self, slots: Rows, said: ChunkTerms, wanted: Sequence[Wanted]) -> NDArray[np.float64]:
+    def bm25(self, slots: Rows, said: ChunkTerms, wanted: Sequence[WeightedTerms]) -> NDArray[np.float64]:
         """A leg a row, a slot a column."""
+        ...
+
+    def slots_of(self, known: Ids, slots: Rows, wanted: Ids) -> tuple[Rows, int]:
+        """Slots of the wanted ids among known ones, which ascend; −1 for the others, and how many these are."""
         ...
 
     def find(self, run: Run, hashes: NDArray[np.uint32]) -> tuple[Rows, Rows]:
         """Where the entries of each hash begin and end; the same where the run has none. Hashes ascend."""
         ...
 
-    def sums(self, run: Run, wanted: Wanted) -> NDArray[np.float64]:
-        """By slot, what the entries of a run add up to; as `bm25` of all its chunks."""
+    def sums(self, run: Run, wanted: WeightedTerms) -> NDArray[np.float64]:
+        """Return the sums of a run's entries by slot, as `bm25` of all its chunks."""
         ...
 
-    def best(self, runs: Sequence[Spans], weights: Values, norm: Norm, mask: Mask, k: int, tally: Tally) -> Best:
+    def best(
+        self, runs: Sequence[Spans], weights: Values, norm: Norm, mask: Mask, k: int, tally: ScoreAccumulator
+    ) -> Best:
         """At least the best k slots of all runs that pass the mask, in any order, and all that equal the last of them.
         An empty mask lets all pass.
 
-        The tally has the sums of all slots that pass the mask from then on, and may have those of others.
+        The accumulator holds the sums of all slots that pass the mask, and may hold those of others.
         """
         ...
 
 
 class NumpyKernel:
-    """Satisfies `Kernel` with whole-array operations."""
+    """Kernel of whole-array operations. Satisfies `Kernel`."""
 
-    tables = None
+    fusion = None
 
     def nearest_codes(self, columns: Sequence[Codes], query: Codes, count: int, allowed: Rows | None) -> Rows:
         total = len(columns[0])
@@ -193,7 +198,7 @@ class NumpyKernel:
         found *= kept.scales[rows][:, None]
         return found
 
-    def bm25(self, slots: Rows, said: ChunkTerms, wanted: Sequence[Wanted]) -> NDArray[np.float64]:
+    def bm25(self, slots: Rows, said: ChunkTerms, wanted: Sequence[WeightedTerms]) -> NDArray[np.float64]:
         position, ends = entries(slots, said.ends)
         terms = said.terms[position]
         hashes = np.concatenate([each.hashes for each in wanted])
@@ -210,6 +215,14 @@ class NumpyKernel:
         sums = np.bincount(of_leg * len(slots) + row, part, norms.size).reshape(norms.shape)
         return np.asarray(sums, np.float64)
 
+    def slots_of(self, known: Ids, slots: Rows, wanted: Ids) -> tuple[Rows, int]:
+        if not len(known):
+            return np.full(len(wanted), -1, np.int64), len(wanted)
+        at = known.searchsorted(wanted)
+        at[at == len(known)] = 0
+        there = known[at] == wanted
+        return np.where(there, slots[at], -1), len(wanted) - int(np.count_nonzero(there))
+
     def find(self, run: Run, hashes: NDArray[np.uint32]) -> tuple[Rows, Rows]:
         at = run.terms.searchsorted(hashes)
         there = np.flatnonzero(at < len(run.terms))
@@ -220,12 +233,14 @@ class NumpyKernel:
         ends[there] = run.ends[first]
         return starts, ends
 
-    def sums(self, run: Run, wanted: Wanted) -> NDArray[np.float64]:
+    def sums(self, run: Run, wanted: WeightedTerms) -> NDArray[np.float64]:
         sums = np.zeros(len(wanted.norm.lengths))
         _add_up(run, (*self.find(run, wanted.hashes), wanted.weights), wanted.norm, sums)
         return sums
 
-    def best(self, runs: Sequence[Spans], weights: Values, norm: Norm, mask: Mask, k: int, tally: Tally) -> Best:
+    def best(
+        self, runs: Sequence[Spans], weights: Values, norm: Norm, mask: Mask, k: int, tally: ScoreAccumulator
+    ) -> Best:
         tally.sums[tally.found[: tally.size]] = 0
         tally.size = 0
         tally.grow(len(norm.lengths))
@@ -242,7 +257,7 @@ class NumpyKernel:
 
 
 def joined(parts: Sequence[Best]) -> Best:
-    """Those of all parts."""
+    """Concatenate the results of all parts."""
     if not parts:
         return np.empty(0, np.int64), np.empty(0)
     return np.concatenate([slots for slots, _ in parts]), np.concatenate([scores for _, scores in parts])
@@ -274,7 +289,7 @@ def _add_up(run: Run, terms: tuple[Rows, Rows, Values], norm: Norm, sums: Values
 def _dots(rows: NDArray[np.int8], vector: NDArray[np.float32]) -> NDArray[np.float32]:
     """Row by row, not `rows @ vector`: that wakes the threads of BLAS for less work than waking them costs.
 
-    3,700 rows of 384, CPU ms: .44 against .44 with one thread, .71 against 7.9 with two threads on a busy machine.
+    3,700 rows of 384, CPU ms: 0.44 against 0.44 with one thread, 0.71 against 7.9 with two threads on a busy machine.
     """
     return np.asarray(np.vecdot(rows.astype(np.float32), vector), np.float32)
 
@@ -283,7 +298,7 @@ NUMPY: Kernel = NumpyKernel()
 
 
 def open_kernel(name: str, *, lives_on: bool = False) -> Kernel:
-    """`auto` is the fast one where it is installed and the process lives on, else numpy's."""
+    """Open a kernel. `auto` is the fast one where it is installed and the process lives on, else numpy's."""
     if name not in CHOICES:
         raise BadRequestError(f"unknown kernel {name!r}; choose from {', '.join(CHOICES)}")
     if name == "numpy" or (name == "auto" and not (lives_on and find_spec("numba"))):
@@ -291,5 +306,7 @@ def open_kernel(name: str, *, lives_on: bool = False) -> Kernel:
     try:
         from dowse.store.kernels.numba_kernel import FastKernel
     except ImportError as err:
-        raise BadRequestError(f"the fast kernel is not installed ({err}); run `pip install 'dowse[fast]'`") from err
+        raise BadRequestError(
+            f"the fast kernel is not installed ({err}); run `pip install 'dowse-search[fast]'`"
+        ) from err
     return FastKernel()

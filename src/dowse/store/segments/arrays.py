@@ -1,15 +1,13 @@
-"""Append-only files of numbers, published together: rows go in, mapped arrays come out.
+"""Append-only files of numbers, published together: rows enter, mapped arrays leave.
 
-A part is a folder of such files and a state that says how many bytes of each count. Writers append and then publish a
-state, so a reader sees all of a publication or nothing of it, and what a crashed writer left beyond the state is
-written over. Files are longer than what counts, with a hole that takes no space: so a reader of the next moment finds
-them mapped already. They are written, never stored into through a map: a full disk is an error at `pwrite`, not a bus
-error. The state carries a CRC-32 of every block, by which `verify` finds a flipped bit.
+A part is a folder of such files and a state with the published bytes of each. Writers append and then publish a
+state, so a reader sees all of a publication or nothing of it. The next writer overwrites bytes beyond the state.
+Files end with a hole that takes no space, so that the reader of the next snapshot has them mapped already. Writers use
+`pwrite`, never a map: a full disk is an error, not a bus error. The state has a CRC-32 of every block for `verify`.
 
-A publication is not forced to the disk: the truth was, and a part can be made again from it. `sync` does that, when
-the writer ends, and notes how far in `synced.json`. A state says in which run of the machine it was written, and
-whoever opens the part in another one checks what was not synced: a power failure may have lost it, a killed process
-cannot.
+A publication is not forced to the disk, because a part can be rebuilt from SQLite. `sync` does that when the writer
+ends, and notes the bytes in `synced.json`. A state names the boot in which it was written. A reader in another boot
+checks the bytes that were not synced: a power failure may have lost them, a killed process cannot.
 """
 
 from __future__ import annotations
@@ -27,18 +25,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import CorruptIndexError
-from dowse.store.files import Mark, read_file, replace_file, storing, write_at
+from dowse.store.files import Mark, file_mode, make_folder, read_file, replace_file, storing, write_at
 from dowse.store.segments.state import FORMAT, STATE, FileState, PartState, StateFile, read_state
 
 BLOCK_BYTES = 1 << 20  # chosen: a verification names the damaged megabyte
-_LEAST_ROOM = 1 << 16  # for a file to grow before it is mapped anew; chosen
+_LEAST_ROOM = 1 << 16  # for a file to grow before it needs a new mapping; chosen
 _FEW_BYTES = 1 << 14  # chosen
 SYNCED = "synced.json"
 
 
 @cache
 def _boot() -> str:
-    """Names this run of the machine; empty where the system has no such name, and everything is synced at once."""
+    """Return the id of this boot; empty where the system has none, and every publication is synced."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:
@@ -46,15 +44,15 @@ def _boot() -> str:
 
 
 def _synced(folder: Path) -> dict[str, int]:
-    """By file, the bytes that were forced to the disk, as far as it is known."""
+    """Return the bytes of each file that were forced to the disk, as far as known."""
     try:
         return msgspec.json.decode(read_file(folder, SYNCED), type=dict[str, int])
-    except (FileNotFoundError, msgspec.DecodeError):  # it says what need not be checked; without it, all is
+    except (FileNotFoundError, msgspec.DecodeError):  # without it, all files are checked
         return {}
 
 
 class _Growing:
-    """A file that is appended to."""
+    """File that grows by appending."""
 
     __slots__ = ("_blocks", "_known", "_tail", "handle", "path", "room", "size")
 
@@ -68,7 +66,7 @@ class _Growing:
         self._known: FileState | None = known
 
     def open(self) -> int:
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, file_mode(os.path.dirname(self.path)))
         self.room = os.fstat(handle).st_size
         if self.room < self.size:
             os.close(handle)
@@ -104,12 +102,12 @@ class _Growing:
 
 
 def _bytes(values: NDArray[Any]) -> bytes | memoryview:
-    """A few are copied, in less time than it takes to make a view of them."""
+    """Return the bytes of an array; a few are copied, in less time than a view takes."""
     return values.tobytes() if values.nbytes <= _FEW_BYTES else np.ascontiguousarray(values).data.cast("B")
 
 
 class PartWriter:
-    """Appends to the files of a part. Nothing counts until `publish`."""
+    """Writer of the files of a part. Readers see nothing of it until `publish`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -117,7 +115,7 @@ class PartWriter:
         self.state = self._states.read()
         self.published: tuple[Mark, PartState] | None = None  # by this writer, and how its file is to be known
         if self._states.mark is None:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
         self._files = {name: _Growing(f"{folder}/{name}", each) for name, each in self.state.files.items()}
 
     @cached_property
@@ -125,7 +123,7 @@ class PartWriter:
         return _synced(self.folder)
 
     def size(self, name: str) -> int:
-        """Bytes of a file, with what is not published yet."""
+        """Return the bytes of a file, with those not published yet."""
         found = self._files.get(name)
         return found.size if found else 0
 
@@ -135,22 +133,22 @@ class PartWriter:
         try:
             self._file(name).append(_bytes(values))
         except OSError:
-            with storing(self.folder, name):  # entered only now: an update appends to thirty files
+            with storing(self.folder, name):  # only on failure: an update appends to thirty files
                 raise
 
     def pad(self, name: str, to_bytes: int) -> None:
-        """Zeros up to a size: rows that an optional file has no value for."""
+        """Append zeros up to a size, for rows without a value in an optional file."""
         missing = to_bytes - self.size(name)
         while missing > 0:
             self.append(name, np.zeros(min(missing, BLOCK_BYTES), np.uint8))
             missing = to_bytes - self.size(name)
 
     def array(self, name: str, dtype: Any) -> NDArray[Any]:
-        """A file as it is now, mapped, with what is not published yet."""
+        """Map a file with the bytes not published yet."""
         return PartReader(self.folder, PartState(0, 0, files={name: FileState(self.size(name))})).array(name, dtype)
 
     def last(self, name: str, dtype: str) -> int:
-        """The last number of a file, 0 if it has none."""
+        """Return the last number of a file, 0 if it has none."""
         file = self._files.get(name)
         if file is None or not file.size:
             return 0
@@ -166,7 +164,7 @@ class PartWriter:
             self._files.pop(name).close()
 
     def publish(self, rows: int, seq: int, facts: Mapping[str, float] | None = None) -> None:
-        """What was appended counts from here on."""
+        """Show readers the rows appended so far."""
         gone = self.state.files.keys() - self._files.keys()
         files = {name: each.state() for name, each in self._files.items()}
         self.state = PartState(rows, seq, FORMAT, files, self.state.facts | dict(facts or {}), _boot())
@@ -177,11 +175,11 @@ class PartWriter:
             (self.folder / name).unlink(missing_ok=True)
 
     def still(self) -> bool:
-        """Whether what is published is what this writer published, or found, last."""
+        """Check that no other writer has published since this one read or wrote the state."""
         return self._states.still()
 
     def sync(self) -> None:
-        """What is published is on the disk from here on. The state stays as it is, and so do its readers."""
+        """Force the published bytes to the disk. The state does not change."""
         sizes = {name: each.bytes for name, each in self.state.files.items()}
         if sizes == self._synced:
             return
@@ -210,22 +208,22 @@ class PartWriter:
         return found
 
 
-class Maps:
-    """Files that a moment has mapped, of which the next one may keep what it needs: a publication makes thirty files a
-    little longer, and mapping them anew takes a millisecond. A file of a generation never gives way to another one, so
-    what is mapped is not looked for again.
+class MappedFiles:
+    """Mapped files of a snapshot, which the next one takes over: to map thirty files takes a millisecond.
+
+    A publication makes files longer and a generation never replaces one, so a mapping stays valid.
     """
 
-    def __init__(self, before: Maps | None = None) -> None:
+    def __init__(self, before: MappedFiles | None = None) -> None:
         self._before = {} if before is None else before._now
         self._now: dict[str, tuple[mmap.mmap, int, NDArray[Any]]] = {}  # by path: its bytes, those that count, as rows
 
     def forget(self) -> None:
-        """Let go of what was not asked for."""
+        """Release the mappings of the snapshot before that this one did not use."""
         self._before = {}
 
     def array(self, path: str, size: int, dtype: Any) -> NDArray[Any]:
-        """So many bytes of a file as numbers, always of the same type."""
+        """Return the first bytes of a file as numbers, always of the same type."""
         mapped, known, found = self._now.get(path) or self._before.get(path) or (None, 0, _NO_ROWS)
         if mapped is None or len(mapped) < size:
             mapped = _mapped(path, size)
@@ -240,7 +238,7 @@ _NO_ROWS = np.empty(0, np.uint8)
 
 
 def _mapped(path: str, size: int) -> mmap.mmap:
-    """At least so many bytes of a file."""
+    """Map at least so many bytes of a file."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError as err:
@@ -255,19 +253,19 @@ def _mapped(path: str, size: int) -> mmap.mmap:
 
 
 class PartReader:
-    """The published rows of a part, mapped."""
+    """Reader of the published rows of a part, mapped."""
 
-    def __init__(self, folder: Path, state: PartState | None = None, maps: Maps | None = None) -> None:
+    def __init__(self, folder: Path, state: PartState | None = None, maps: MappedFiles | None = None) -> None:
         self.folder = folder
         self.state = state or read_state(folder)
         self._files = f"{folder}/"
-        self._maps = maps or Maps()
+        self._maps = maps or MappedFiles()
         if self.state.boot not in ("", _boot()):
             for lost in self.damaged(unsynced=True):
                 raise CorruptIndexError(f"{lost} was lost when the machine stopped; run `dowse rebuild`")
 
     def array(self, name: str, dtype: Any, *shape: int) -> NDArray[Any]:
-        """The file as an array of rows; empty when it does not exist."""
+        """Return the file as an array of rows; empty when it does not exist."""
         known = self.state.files.get(name)
         if known is None or not known.bytes:
             return np.empty((0, *shape), dtype)
@@ -275,7 +273,7 @@ class PartReader:
         return found.reshape(-1, *shape) if shape else found
 
     def damaged(self, *, unsynced: bool = False) -> Iterator[str]:
-        """Names of files and blocks whose bytes are not those that were written; of all, or of those not synced."""
+        """Yield the names of files and blocks that fail their checksum; of all, or of those not synced."""
         synced = _synced(self.folder) if unsynced else {}
         for name, known in self.state.files.items():
             if known.bytes <= synced.get(name, 0):

@@ -1,4 +1,4 @@
-"""Filter columns: field values go in as dictionary codes, and a filter comes out as a mask over the rows."""
+"""Filter columns: field values enter as dictionary codes, a filter leaves as a mask over the rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _dtype(file: str) -> str:
 
 
 class ColumnWriter:
-    """Appends the filterable fields of chunks to a part. New values get codes in the database first."""
+    """Writer of the filterable fields of chunks. New values get codes in the database first."""
 
     def __init__(self, part: PartWriter, database: Database) -> None:
         self._part = part
@@ -59,8 +59,8 @@ class ColumnWriter:
         self._codes: dict[str, dict[Any, int]] = {}  # by field and value, what was asked for so far
         self._last: dict[str, int] = {}  # the highest code of a field
 
-    def rest(self) -> None:
-        """Until the next writer, not much memory is held."""
+    def trim(self) -> None:
+        """Free memory until the next writer."""
         if sum(map(len, self._codes.values())) > _KEPT_VALUES:
             self._codes.clear()
 
@@ -79,13 +79,13 @@ class ColumnWriter:
             self._part.append(_file(field), np.array([np.nan if v is None else v for v in numbers_of], "<f8"))
 
     def _learn(self, field: str, column: Sequence[Any]) -> list[tuple[str, str, int]]:
-        """Remember the codes of a column's values; those that the dictionary does not have yet."""
+        """Remember the codes of a column's values; return those that the dictionary does not have yet."""
         known = self._codes.setdefault(field, {None: _ABSENT})
         unseen = {value: str(value) for value in column if value not in known}
         if not unseen:
             return []
         stored: dict[str, int] = {}
-        # Only these are asked for: the paths of a hundred thousand files, for one that changed, would be too many.
+        # Only these are queried: the paths of a hundred thousand files, for one that changed, would be too many.
         for part in batches(list(unseen.values())):
             sql = f"SELECT value, code FROM dictionary WHERE field = ? AND value IN ({marks(part)})"
             stored.update(self._database.query(sql, [field, *part]))
@@ -116,7 +116,7 @@ def _columns(chunks: Sequence[Chunk]) -> dict[str, Sequence[Any]]:
 
 
 class ColumnReader:
-    """Filters as masks over the rows of one moment."""
+    """Filters as masks over the rows of one snapshot."""
 
     def __init__(self, part: PartReader, database: Database) -> None:
         self._database = database

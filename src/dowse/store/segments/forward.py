@@ -1,6 +1,6 @@
-"""The forward index: the terms of every chunk, kept so that any few hundred chunks get their exact BM25 at once.
+"""Forward index: the terms of every chunk, so that any few hundred chunks get their exact BM25 at once.
 
-An inverted index finds the best chunks of one leg; fusion also needs the score of what the other legs found. Files,
+An inverted index finds the best chunks of one leg; fusion also needs the scores of chunks that other legs found. Files,
 one row a chunk, both legs of a chunk side by side:
 
     terms    32-bit hash of every distinct term, ascending inside a chunk
@@ -10,7 +10,7 @@ one row a chunk, both legs of a chunk side by side:
 
 A term is stored as the CRC-32 of its UTF-8 bytes and not as a number from a dictionary: nothing to keep consistent.
 A wrong hit needs a candidate to hold a term that collides with a query's term: about 8 in 100,000 queries of 12 terms
-over 300 candidates (computed in shared/lab/words.md).
+over 300 candidates (computed).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from zlib import crc32
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dowse.store.kernels.numpy_kernel import ChunkTerms, Kernel, Norm, Run, Wanted, entries
+from dowse.store.kernels.numpy_kernel import ChunkTerms, Kernel, Norm, Run, WeightedTerms, entries
 from dowse.store.segments.arrays import PartReader, PartWriter
-from dowse.tokenizer import LONGEST_KEPT, MEMORY_LIMIT, RunTerms, Terms, Tokenizer
+from dowse.tokenizer import CACHE_LIMIT, LONGEST_CACHED, RunTerms, Terms, Tokenizer
 from dowse.types import Leg
 
 WORD_LEGS: tuple[Leg, ...] = ("bm25_code", "bm25_nlp")
@@ -36,15 +36,14 @@ _SEEDS = {"bm25_code": 0, "bm25_nlp": 0xA5A5A5A5}
 _MAX_COUNT = np.iinfo(np.uint16).max
 _MORE_ROWS = 1024  # that lengths have room for, and an eighth; chosen
 _LOOKS = 100  # terms that are counted one by one before a sort is worth it; chosen
-_KEPT_RUNS = 50_000  # words that are remembered from one writer to the next, some 9 MB; chosen
+_KEPT_RUNS = 50_000  # words kept from one writer to the next, some 9 MB; chosen
 
 Slots = NDArray[np.int64]
 Hashes = NDArray[np.uint32]
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What a query asks of one leg: the terms that some living chunk holds, ascending by hash."""
+class LegTerms(msgspec.Struct, frozen=True, eq=False):
+    """Terms of a query in one leg that some living chunk holds, ascending by hash."""
 
     hashes: Hashes
     weights: NDArray[np.float64]
@@ -72,15 +71,15 @@ def packed(terms: RunTerms) -> Packed:
     return array("Q", found).tobytes()
 
 
-class Runs(dict[bytes, Packed]):
-    """By run of word characters, its terms as they are stored; emptied when full. A store keeps it for its writers."""
+class TermCache(dict[bytes, Packed]):
+    """Stored terms by run of word characters, emptied when full; shared by the writers of a store."""
 
     def __init__(self) -> None:
         super().__init__()
         self.tokenizer = Tokenizer()
 
-    def rest(self) -> None:
-        """Until the next writer, not much memory is held."""
+    def trim(self) -> None:
+        """Free memory until the next writer."""
         if len(self) > _KEPT_RUNS:
             self.clear()
 
@@ -90,22 +89,22 @@ class Runs(dict[bytes, Packed]):
             value = b"".join([self[word] for word in words]) + whole.to_bytes(8, sys.byteorder)
         else:
             value = packed(self.tokenizer.of_run(run))
-        if len(run) <= LONGEST_KEPT:
-            if len(self) >= MEMORY_LIMIT:
+        if len(run) <= LONGEST_CACHED:
+            if len(self) >= CACHE_LIMIT:
                 self.clear()
             self[run] = value
         return value
 
 
 class ForwardWriter:
-    """Appends chunks to a part."""
+    """Writer of the terms of chunks."""
 
-    def __init__(self, part: PartWriter, runs: Runs | None = None) -> None:
+    def __init__(self, part: PartWriter, runs: TermCache | None = None) -> None:
         self._part = part
-        self._runs = Runs() if runs is None else runs
+        self._runs = TermCache() if runs is None else runs
 
     def append_texts(self, texts: Sequence[str]) -> None:
-        """The terms of texts, without making any of those that were seen before: half the time of `append`."""
+        """Append the terms of texts; words seen before are not tokenized again: half the time of `append`."""
         rows: list[Packed] = []
         for text in texts:
             runs = self._runs.tokenizer.runs(text)
@@ -133,7 +132,7 @@ def _of_terms(terms: Terms) -> Packed:
 
 
 def _lengths(said: NDArray[np.uint64], sizes: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Of a batch of chunks, how many terms each has in each leg."""
+    """Count the terms of each chunk of a batch in each leg."""
     counted = np.zeros(len(said) + 1, np.uint64)
     np.cumsum(said >> np.uint64(_HASH_BITS), out=counted[1:])
     ends = np.cumsum(sizes)
@@ -147,7 +146,7 @@ def _lengths(said: NDArray[np.uint64], sizes: NDArray[np.int64]) -> NDArray[np.u
 def _count_terms(
     said: NDArray[np.uint64], sizes: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
-    """Distinct terms and their counts for a batch of chunks, and where the terms of each chunk end.
+    """Return the distinct terms of a batch of chunks, their counts, and where each chunk's terms end.
 
     Chunks are sorted one by one: half the time of a sort of all their terms with their numbers above them.
     """
@@ -165,16 +164,17 @@ def _count_terms(
     return terms[last], counts, np.searchsorted(last, ends)
 
 
-class Lengths:
-    """How many tokens chunks have, a row a leg, and all of them together. It goes on from those of an earlier moment,
-    whose rows it shares: they lie side by side in the file, and taking them apart costs .2 ms at 100,000 chunks.
+class ChunkLengths:
+    """Token counts of chunks, a row a leg, and their sums.
+
+    It shares the rows of an earlier snapshot: to split the legs apart takes 0.2 ms at 100,000 chunks.
     """
 
     by_leg: NDArray[np.uint32]
     sums: NDArray[np.int64]
     _room: NDArray[np.uint32]
 
-    def __init__(self, rows: NDArray[np.uint32], before: Lengths | None = None) -> None:
+    def __init__(self, rows: NDArray[np.uint32], before: ChunkLengths | None = None) -> None:
         known = 0
         if before is not None and len(rows) <= before._room.shape[1]:
             known, self._room = before.by_leg.shape[1], before._room
@@ -186,43 +186,43 @@ class Lengths:
 
 
 class ForwardReader:
-    """Exact BM25 of any chunks, in all legs at once."""
+    """Reader of the forward index: exact BM25 of any chunks, in all legs at once."""
 
     def __init__(self, part: PartReader, kernel: Kernel, before: ForwardReader | None = None) -> None:
-        """`before` is of an earlier moment of the same part."""
+        """`before` is the reader of an earlier snapshot of the same part."""
         self._kernel = kernel
         self._said = ChunkTerms(part.array("terms", "<u4"), part.array("counts", "<u2"), part.array("ends", "<i8"))
-        self.lengths: Lengths = Lengths(
+        self.lengths: ChunkLengths = ChunkLengths(
             part.array("lengths", "<u4", len(WORD_LEGS)), before.lengths if before else None
         )
 
     def score(
-        self, slots: Slots, asked: Mapping[Leg, Asked], norms: Mapping[Leg, Norm]
+        self, slots: Slots, asked: Mapping[Leg, LegTerms], norms: Mapping[Leg, Norm]
     ) -> dict[Leg, NDArray[np.float64]]:
-        """By leg, one value a slot."""
+        """Return one value a slot, by leg."""
         if not len(slots) or not any(len(each.hashes) for each in asked.values()):
             return {leg: np.zeros(len(slots)) for leg in asked}
-        wanted = [Wanted(each.hashes, each.weights, norms[leg]) for leg, each in asked.items()]
+        wanted = [WeightedTerms(each.hashes, each.weights, norms[leg]) for leg, each in asked.items()]
         return dict(zip(asked, self._kernel.bm25(slots, self._said, wanted), strict=True))
 
     def turned(self, slots: Slots) -> Run:
-        """The words of some chunks as a run of their own, in which a chunk goes by its place among these slots."""
+        """Invert the words of some chunks: a run in which a chunk is its place among these slots."""
         position, ends = entries(slots, self._said.ends)
         keys = self._said.terms[position].astype(np.uint64) << np.uint64(_HASH_BITS)
         keys |= np.arange(len(keys), dtype=np.uint64)
-        keys.sort()  # one number each: half the time of sorting terms and asking for their order
+        keys.sort()  # one number each: half the time of an argsort of the terms
         terms, order = (keys >> np.uint64(_HASH_BITS)).astype(np.uint32), keys.astype(np.uint32)
         places = np.repeat(np.arange(len(slots), dtype=np.uint32), np.diff(ends, prepend=0))
         is_last = np.ones(len(terms), np.bool_)
         np.not_equal(terms[1:], terms[:-1], out=is_last[:-1])
         last = np.flatnonzero(is_last)
         found = Run(terms[last], last + 1, places[order], self._said.counts[position[order]])
-        for each in vars(found).values():
-            each.setflags(write=False)  # as mapped files are: compiled loops take the two for different types
+        for each in msgspec.structs.astuple(found):
+            each.setflags(write=False)  # as mapped files are: numba compiles again for a writable array
         return found
 
     def held(self, slots: Slots, terms: Mapping[Leg, Sequence[str]]) -> list[dict[Leg, tuple[str, ...]]]:
-        """By slot and leg, which of the terms the chunk holds; none for a slot below 0."""
+        """Return the terms that each chunk holds, by leg; none for a slot below 0."""
         asked = {leg: [(hash_term(term, leg), term) for term in dict.fromkeys(each)] for leg, each in terms.items()}
         wanted = np.array([each for of_leg in asked.values() for each, _ in of_leg], np.uint32)
         there = np.flatnonzero(slots >= 0)
@@ -239,16 +239,16 @@ class ForwardReader:
         ]
 
     def terms_of(self, slots: Slots) -> NDArray[np.uint32]:
-        """All entries of the chunks, one chunk after the other."""
+        """Return all entries of the chunks, one chunk after the other."""
         found: NDArray[np.uint32] = self._said.terms[entries(slots, self._said.ends)[0]]
         return found
 
     def terms_from(self, first: int) -> NDArray[np.uint32]:
-        """The same for all chunks from one on, where they lie."""
+        """Return all entries of the chunks from one on, without a copy."""
         return self._said.terms[int(self._said.ends[first - 1]) if first else 0 :]
 
     def entries(self, first: int, end: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint16]]:
-        """Terms, slots and counts of a stretch of chunks."""
+        """Return terms, slots and counts of a range of chunks."""
         slots = np.arange(first, end)
         position, ends = entries(slots, self._said.ends)
         each = np.repeat(slots, np.diff(ends, prepend=0)).astype(np.uint32)
@@ -256,10 +256,9 @@ class ForwardReader:
 
 
 class TermCounts:
-    """How many of some chunks hold a term.
+    """Document frequencies of some chunks.
 
-    The first to ask are answered by looking at all entries: a sort takes much longer than one of them, and after
-    every update there are other chunks.
+    The first look-ups scan all entries: a sort takes much longer than one scan, and every update changes the chunks.
     """
 
     def __init__(self, terms: Hashes) -> None:

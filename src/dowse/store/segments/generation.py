@@ -1,27 +1,28 @@
-"""Generations: which folder of derived parts serves, and where each part lies in it.
+"""Generation of the derived parts: the folder that serves, and the place of each part in it.
 
     derived/CURRENT        the generation and the model that serve; replaced atomically
     derived/7/rows/        one row a chunk: ids, keys, filter columns, forward and inverted index
     derived/7/vectors-1/   vectors of model 1
 
-A generation is made anew by a rebuild or a compaction and then only grows, so a reader that holds one needs no lock.
+A rebuild or a compaction makes a new generation, which then only grows, so a reader needs no lock.
 """
 
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 import msgspec
 
 from dowse.errors import CorruptIndexError
-from dowse.store.files import Mark, mark, read_file, replace_file
+from dowse.store.files import Mark, make_folder, mark, read_file, replace_file
 from dowse.store.segments.state import STATE
 from dowse.store.sql.schema import CURRENT
 
 Stamp = tuple[Mark | None, ...]
+GENERATION = "generation"  # fact in SQLite: the last number; the derived parts may be deleted
+UNPUBLISHED = 0  # number of the empty generation that an index has before its first publication, without files
 
 
 class _Pointer(msgspec.Struct, frozen=True):
@@ -32,9 +33,8 @@ class _Pointer(msgspec.Struct, frozen=True):
 _decode_pointer = msgspec.json.Decoder(_Pointer).decode
 
 
-@dataclass(frozen=True)
-class Generation:
-    """A place, and the model that serves from it."""
+class Generation(msgspec.Struct, frozen=True, dict=True):
+    """Folder of one generation, and the model that serves from it."""
 
     derived: Path
     number: int
@@ -52,26 +52,26 @@ class Generation:
         return _vectors(self.folder, model)
 
     def serve(self) -> None:
-        """Make this the generation that readers take."""
+        """Make this the generation that readers open."""
         replace_file(self.derived / CURRENT, msgspec.json.encode(_Pointer(self.number, self.model)))
 
     def sweep(self) -> None:
-        """Delete the generations that do not serve. Who still reads one has its files mapped."""
+        """Delete the generations that do not serve. Readers of one keep its files mapped."""
         for path in self.derived.iterdir():
             if path.is_dir() and path.name != str(self.number):
                 shutil.rmtree(path, ignore_errors=True)
 
     def stamp(self) -> Stamp:
-        """Changes whenever something is published; a few microseconds."""
+        """Return a value that changes with every publication; a few microseconds."""
         return tuple(map(mark, self._marked))
 
     def still_serves(self, stamp: Stamp) -> bool:
-        """Whether CURRENT is the one that it was at that stamp; without reading it."""
+        """Check that CURRENT is unchanged since that stamp, without reading it."""
         return stamp[0] is not None and mark(self._marked[0]) == stamp[0]
 
     @cached_property
     def _marked(self) -> tuple[str, ...]:
-        """Made once: every question asks for the stamp, and pathlib keeps the parts of every path that is made."""
+        """Paths of the stamp, made once: every query takes a stamp."""
         paths = [self.derived / CURRENT, self.rows / STATE]
         if self.model is not None:
             paths.append(self.vectors(self.model) / STATE)
@@ -80,12 +80,12 @@ class Generation:
 
 @lru_cache(8)
 def _vectors(folder: Path, model: int) -> Path:
-    """Asked for many times in every update."""
+    """Return the folder of a model's vectors, which an update needs many times."""
     return folder / f"vectors-{model}"
 
 
 def current(derived: Path) -> Generation | None:
-    """The generation that serves; None when there is none yet."""
+    """Return the generation that serves; None when there is none yet."""
     try:
         pointer = _decode_pointer(read_file(derived, CURRENT))
     except FileNotFoundError:
@@ -96,9 +96,7 @@ def current(derived: Path) -> Generation | None:
 
 
 def following(derived: Path, last: int) -> Generation:
-    """A generation with a number that was never used in this folder, nor in one that was deleted: who has files of a
-    generation mapped takes them for those of the same number.
-    """
-    derived.mkdir(parents=True, exist_ok=True)
+    """Return a generation with an unused number, also by deleted ones: readers keep mappings by number."""
+    make_folder(derived)
     numbers = [int(path.name) for path in derived.iterdir() if path.name.isdigit()]
     return Generation(derived, max(last, *numbers, 0) + 1)

@@ -1,47 +1,46 @@
-"""The inverted index: the chunks that hold a term. Rows of the forward index go in, the best chunks of a leg come out.
+"""Inverted index: rows of the forward index enter, the chunks that hold a term leave.
 
-It is cut into runs. A run covers a stretch of slots and is never changed: new chunks wait in the forward index, where
-a query scores them one and all, until they are worth a run of their own, and neighbours are merged into one: a few
-while much is written, down to one or two when the writer ends.
-So an update of a few chunks writes no more than their rows. The files of a run, beside those of the rows:
+It consists of runs. A run covers a range of slots and is never changed. New chunks wait in the forward index, where a
+query scores all of them, until they are worth a run. Neighbouring runs are merged: down to eight while a writer works,
+to one or two when it ends. So an update of a few chunks writes only their rows. The files of a run:
 
     run-0-5120.terms   32-bit hash of every distinct term of both legs, ascending
     run-0-5120.ends    where a term's entries end in the two files below
     run-0-5120.slots   the chunks that hold the term, ascending
-    run-0-5120.counts  how often they say it
+    run-0-5120.counts  how often each of them holds it
 
-Dead chunks stay in it and are left out by the caller's mask. Why not tantivy: docs/decisions/0012-inverted-index.md.
+Deleted chunks stay in it; the caller's mask excludes them. Why not tantivy: docs/decisions/0012-inverted-index.md.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import CorruptIndexError
-from dowse.store.kernels.numpy_kernel import Run
+from dowse.store.kernels.numpy_kernel import Kernel, Run, Spans
 from dowse.store.segments.arrays import PartReader, PartWriter
-from dowse.store.segments.forward import Slots
+from dowse.store.segments.forward import ForwardReader, Hashes, Slots, TermCounts
 
 _PREFIX = "run-"
 _TYPES = {"terms": "<u4", "ends": "<i8", "slots": "<u4", "counts": "<u2"}
-_TAIL_ROWS = 512  # chunks that may wait: scoring them takes .02 ms compiled, .3 ms in numpy
-_MOST_RUNS = 8  # while writing; chosen: a run more costs a query .01 ms, a run less merges oftener
+_TAIL_ROWS = 512  # chunks that may wait: scoring them takes 0.02 ms compiled, 0.3 ms in numpy
+_MOST_RUNS = 8  # while writing; chosen: a run more costs a query 0.01 ms, a run less merges more often
 _STEP = 32  # how many times as long as its right neighbour a run is in the end; chosen: few runs
 _PIECE_ENTRIES = 1 << 21  # entries sorted at a time: some 60 MB, and a cache's worth of locality
 
 Entries = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint16]]  # terms, slots, counts
 
 
-@dataclass(frozen=True, order=True)
-class Stretch:
-    """The slots of a run, and the names of its files."""
+class SlotRange(msgspec.Struct, frozen=True, order=True):
+    """Range of slots that a run covers, and the names of its files."""
 
     first: int
     end: int
@@ -54,18 +53,18 @@ class Stretch:
         return f"{_PREFIX}{self.first}-{self.end}.{kind}"
 
 
-def _stretches(names: Sequence[str]) -> list[Stretch]:
-    """The runs among a part's files, in order."""
+def _stretches(names: Sequence[str]) -> list[SlotRange]:
+    """Return the runs among a part's files, in order."""
     found = {name.removeprefix(_PREFIX).split(".")[0] for name in names if name.startswith(_PREFIX)}
-    return sorted(Stretch(*map(int, each.split("-"))) for each in found)
+    return sorted(SlotRange(*map(int, each.split("-"))) for each in found)
 
 
-def _run(stretch: Stretch, array: Callable[[str, str], NDArray[Any]]) -> Run:
+def _run(stretch: SlotRange, array: Callable[[str, str], NDArray[Any]]) -> Run:
     return Run(*(array(stretch.file(kind), dtype) for kind, dtype in _TYPES.items()))
 
 
 class InvertedWriter:
-    """Makes and merges runs. They count when the part is published."""
+    """Writer of runs, which readers see when the part is published."""
 
     def __init__(self, part: PartWriter) -> None:
         self._part = part
@@ -75,19 +74,19 @@ class InvertedWriter:
                 (part.folder / name).unlink()
 
     def catch_up(self, rows: int) -> None:
-        """Cover the rows that are in the forward index, but for a tail."""
+        """Cover the rows of the forward index with runs, but for a tail."""
         covered = self._runs[-1].end if self._runs else 0
         if rows - covered > _TAIL_ROWS:
-            self._add(Stretch(covered, rows))
+            self._add(SlotRange(covered, rows))
         while len(self._runs) > _MOST_RUNS:
             sizes = [left.size + right.size for left, right in pairwise(self._runs)]
             at = sizes.index(min(sizes))
             self._merge(at, at + 2)
 
-    def settle(self) -> bool:
-        """Merge what is better searched as one. Whether anything changed.
+    def merge(self) -> bool:
+        """Merge runs until each is 32 times as long as the next; return whether anything changed.
 
-        All that belong together at once: two by two, the entries of the last would be written once for each of them.
+        All of a group at once: in pairs, the entries of the last run would be written once for each merge.
         """
         before = len(self._runs)
         end = before
@@ -100,7 +99,7 @@ class InvertedWriter:
             end = first
         return len(self._runs) != before
 
-    def _add(self, stretch: Stretch) -> None:
+    def _add(self, stretch: SlotRange) -> None:
         ends = self._part.array("ends", "<i8")
         start = int(ends[stretch.first - 1]) if stretch.first else 0
         span = slice(start, int(ends[stretch.end - 1]))
@@ -118,22 +117,22 @@ class InvertedWriter:
         self._runs.append(stretch)
 
     def _merge(self, first: int, end: int) -> None:
-        """Runs that follow each other become one."""
+        """Merge neighbouring runs into one."""
         parts = self._runs[first:end]
         runs = [_run(each, self._part.array) for each in parts]
 
         def between(low: int, high: int) -> Entries:
             return _merged([_entries_between(run, low, high) for run in runs])
 
-        whole = Stretch(parts[0].first, parts[-1].end)
+        whole = SlotRange(parts[0].first, parts[-1].end)
         self._write(whole, sum(len(run.slots) for run in runs), between)
         for each in parts:
             for kind in _TYPES:
                 self._part.drop(each.file(kind))
         self._runs[first:end] = [whole]
 
-    def _write(self, stretch: Stretch, entries: int, between: Callable[[int, int], Entries]) -> None:
-        """A piece of the hashes after the other, so that memory does not grow with the run."""
+    def _write(self, stretch: SlotRange, entries: int, between: Callable[[int, int], Entries]) -> None:
+        """Write a run in pieces by hash, so that memory does not grow with the run."""
         pieces = max(-(-entries // _PIECE_ENTRIES), 1)
         bounds = [round(number * 2**32 / pieces) for number in range(pieces + 1)]
         written = 0
@@ -154,7 +153,7 @@ class InvertedWriter:
 
 
 def _by_term(terms: NDArray[np.uint32], slots: NDArray[np.uint32], counts: NDArray[np.uint16]) -> Entries:
-    """In the order of their terms; slots, which ascend already, stay in order inside a term.
+    """Sort entries by term; slots, which ascend already, stay in order inside a term.
 
     By the lower halves of the terms, then by the upper ones: a stable sort of 16-bit numbers counts them, which takes
     5 ms for the words of 4,000 chunks. A sort of 64-bit numbers, term above place, took 18 on an AMD with AVX-512.
@@ -166,8 +165,8 @@ def _by_term(terms: NDArray[np.uint32], slots: NDArray[np.uint32], counts: NDArr
 
 
 def _merged(parts: Sequence[Entries]) -> Entries:
-    """The entries of runs that follow each other, as of one. Each is in the order of its terms, which the stable sort
-    sees: 5 ms for two of 350,000 entries, where sorting them anew takes 12.
+    """Merge the sorted entries of neighbouring runs. The stable sort uses their order: 5 ms for two of 350,000
+    entries, where another sort takes 12.
     """
     terms, slots, counts = map(np.concatenate, zip(*parts, strict=True))
     keys = terms.astype(np.uint64)
@@ -187,19 +186,19 @@ def _entries_between(run: Run, low: int, high: int) -> Entries:
 
 
 def _spans(run: Run, at: Slots) -> tuple[Slots, Slots]:
-    """Where the entries of a run's terms begin and end."""
+    """Return where the entries of a run's terms begin and end."""
     return np.where(at > 0, run.ends[at - 1], 0), run.ends[at]
 
 
 class InvertedReader:
-    """The runs of one moment."""
+    """Runs of one snapshot."""
 
     covered: int
     runs: list[Run]
-    _stretches: list[Stretch]
+    _stretches: list[SlotRange]
 
     def __init__(self, part: PartReader, before: InvertedReader | None = None) -> None:
-        """`before` is of an earlier moment of the same part. Most have the same runs."""
+        """`before` is of an earlier snapshot of the same part. Most have the same runs."""
         self._names = [name for name in part.state.files if name.startswith(_PREFIX)]
         if before is not None and before._names == self._names:
             self.covered, self.runs, self._stretches = before.covered, before.runs, before._stretches
@@ -212,9 +211,57 @@ class InvertedReader:
         self._stretches = stretches
 
     def disagreeing(self, entries: Callable[[int, int], Entries]) -> Iterator[str]:
-        """Runs that hold other entries than these, given by stretch of slots."""
+        """Yield the runs that hold other entries than these, given by range of slots."""
         for stretch, run in zip(self._stretches, self.runs, strict=True):
             wanted = _by_term(*entries(stretch.first, stretch.end))
             found = _entries_between(run, 0, 2**32)
             if not all(np.array_equal(found[number], wanted[number]) for number in range(3)):
                 yield f"words of the rows {stretch.first} to {stretch.end}"
+
+
+class TermFrequencies:
+    """Document frequencies of one snapshot: runs and chunks that no run covers, without deleted chunks."""
+
+    def __init__(
+        self,
+        inverted: InvertedReader,
+        forward: ForwardReader,
+        dead: Slots,
+        kernel: Kernel,
+        before: TermFrequencies | None = None,
+    ) -> None:
+        """`before` is of an earlier snapshot of the same generation, whose deleted chunks come first among these."""
+        self._inverted = inverted
+        self._forward = forward
+        self._dead = dead
+        self._kernel = kernel
+        self._gathered: tuple[int, Hashes] = before._known() if before else (0, np.empty(0, np.uint32))
+
+    def of(self, hashes: Hashes) -> tuple[Slots, list[Spans]]:
+        """Return frequencies and postings of ascending hashes, without runs that hold none of the terms."""
+        holding, spans, runs = np.zeros(len(hashes), np.int64), [], self._inverted.runs
+        for run in runs:
+            starts, ends = self._kernel.find(run, hashes)
+            sizes = ends - starts
+            if len(runs) == 1 or sizes.any():  # of one run there is nothing to leave out
+                holding += sizes
+                spans.append((run, starts, ends))
+        if len(self._tail_terms.terms):
+            holding += self._tail_terms.of(hashes)
+        if len(self._dead):
+            holding -= self._dead_terms.of(hashes)
+        return holding, spans
+
+    @cached_property
+    def _tail_terms(self) -> TermCounts:
+        return TermCounts(self._forward.terms_from(self._inverted.covered))
+
+    @cached_property
+    def _dead_terms(self) -> TermCounts:
+        known, terms = self._gathered
+        return TermCounts(np.concatenate([terms, self._forward.terms_of(self._dead[known:])]))
+
+    def _known(self) -> tuple[int, Hashes]:
+        """Return how many deleted chunks the gathered terms are of, and these: an update deletes a few more."""
+        found: TermCounts | None = vars(self).get("_dead_terms")
+        return self._gathered if found is None else (len(self._dead), found.terms)

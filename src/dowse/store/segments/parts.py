@@ -1,6 +1,6 @@
-"""The derived parts of a generation, open for appending: chunks and vectors go in, and are published.
+"""Segment writers of a generation: chunks and vectors enter and are published.
 
-A store keeps them open from one writer to the next: opening their forty files takes half as long as appending to them.
+A store keeps them open from one writer to the next: to open forty files takes half as long as to append to them.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from dowse.identity import id_number, searchable_text
 from dowse.store.files import Mark
 from dowse.store.segments.arrays import PartWriter
 from dowse.store.segments.columns import ColumnWriter
-from dowse.store.segments.forward import ForwardWriter, Runs
+from dowse.store.segments.forward import ForwardWriter, TermCache
 from dowse.store.segments.generation import Generation
 from dowse.store.segments.inverted import InvertedWriter
 from dowse.store.segments.state import PartState
-from dowse.store.segments.vectors import VectorWriter
+from dowse.store.segments.vectors import VectorSegmentWriter
 from dowse.store.sql.database import Database
 from dowse.store.sql.recent_rows import Row
-from dowse.store.sql.vector_cache import Model, Recent
+from dowse.store.sql.vector_cache import Model, RecentVectors
 
 
-class Parts:
-    """The part that holds one row a chunk, and one for the vectors of each model."""
+class SegmentWriters:
+    """Writers of the part with one row a chunk, and of one part for the vectors of each model."""
 
-    def __init__(self, place: Generation, database: Database, runs: Runs) -> None:
+    def __init__(self, place: Generation, database: Database, runs: TermCache) -> None:
         self._place = place
         self._database = database
         self.rows = PartWriter(place.rows)
@@ -34,11 +34,11 @@ class Parts:
         self._columns = ColumnWriter(self.rows, database)
         self._inverted = InvertedWriter(self.rows)
         self._count = self.rows.state.rows
-        self._vectors: dict[int, VectorWriter] = {}
+        self._vectors: dict[int, VectorSegmentWriter] = {}
         self.last_key = self.rows.last("keys", "<i8")
 
     def append(self, rows: Sequence[Row]) -> int:
-        """Derive chunks; return the slot of the first."""
+        """Append chunks to all columns and indexes; return the slot of the first."""
         first = self._count
         self.rows.append("ids", np.array([id_number(row.id) for row in rows], "<u8"))
         self.rows.append("keys", np.array([row.key for row in rows], "<i8"))
@@ -54,20 +54,20 @@ class Parts:
         documents = self._database.count_documents(known.facts.get("documents", 0), known.seq, seq)
         self.rows.publish(self._count, seq, {"documents": documents})
 
-    def vectors(self, model: Model) -> VectorWriter:
-        """Those of a model, which come and are published by themselves."""
+    def vectors(self, model: Model) -> VectorSegmentWriter:
+        """Return the writer of a model's vectors, which are published apart."""
         found = self._vectors.get(model.number)
         if found is None:
-            found = VectorWriter(PartWriter(self._place.vectors(model.number)), model.dimension)
+            found = VectorSegmentWriter(PartWriter(self._place.vectors(model.number)), model.dimension)
             self._vectors[model.number] = found
         return found
 
-    def settle(self) -> None:
-        """What readers find in many pieces, they find in few from now on."""
-        if self._inverted.settle():
+    def merge(self) -> None:
+        """Merge runs and code vectors that wait, so that readers search fewer pieces."""
+        if self._inverted.merge():
             self.rows.publish(self._count, self.rows.state.seq)
         for each in self._vectors.values():
-            each.settle()
+            each.code_rest()
 
     def sync(self) -> None:
         self.rows.sync()
@@ -75,16 +75,16 @@ class Parts:
             each.part.sync()
 
     def published(self) -> list[tuple[Mark, PartState]]:
-        """What was published last, and the mark of it. A reader may ask while a writer writes."""
+        """Return the states published last, with their marks. Readers call it while a writer writes."""
         return [known for part in self._all() if (known := part.published) is not None]
 
     def still(self, place: Generation) -> bool:
-        """Whether they are those of this generation, and no one has published in them since."""
+        """Check that they are of this generation, and that no other writer has published since."""
         return self._place.number == place.number and all(part.still() for part in self._all())
 
-    def rest(self) -> None:
-        """Until the next writer, not much memory is held."""
-        self._columns.rest()
+    def trim(self) -> None:
+        """Free memory until the next writer."""
+        self._columns.trim()
 
     def close(self) -> None:
         for part in self._all():
@@ -94,31 +94,31 @@ class Parts:
         return [self.rows, *(each.part for each in list(self._vectors.values()))]
 
 
-class Shelf:
-    """What a store keeps for its next writer: the words that were seen, and the parts where the last one left them."""
+class WriterCache:
+    """Cache of a store for its next writer: tokenized words, recent vectors and open segment writers."""
 
     def __init__(self) -> None:
-        self.runs = Runs()
-        self.recent = Recent()
-        self._parts: Parts | None = None  # those that were taken last
-        self._left = False  # whether they are here
+        self.runs = TermCache()
+        self.recent = RecentVectors()
+        self._parts: SegmentWriters | None = None  # opened last
+        self._left = False  # whether no writer uses them
 
-    def take(self, place: Generation, database: Database) -> Parts:
-        """Those that were left, if no other process has written since; or else opened anew."""
+    def open(self, place: Generation, database: Database) -> SegmentWriters:
+        """Return the cached segment writers if no other process has written since, else open them."""
         parts = self._parts
         if parts is None or not self._left or not parts.still(place):
             self.close()
-            parts = self._parts = Parts(place, database, self.runs)
+            parts = self._parts = SegmentWriters(place, database, self.runs)
         self._left = False
         return parts
 
-    def leave(self, parts: Parts) -> None:
-        parts.rest()
-        self.runs.rest()
+    def keep(self, parts: SegmentWriters) -> None:
+        parts.trim()
+        self.runs.trim()
         self._parts, self._left = parts, True
 
     def published(self, mark: Mark | None) -> PartState | None:
-        """The state that has this mark, if this process wrote it: it need not be read."""
+        """Return the state with this mark if this process wrote it, so that it need not be read."""
         parts = self._parts
         known = parts.published() if parts is not None else ()
         return next((state for own, state in known if own == mark), None)

@@ -1,8 +1,8 @@
-"""What is published of a part: its state goes in as a line of a file, and the last line comes out.
+"""State of a part: a publication enters as a line of a file, the last line leaves.
 
-A line is appended where a file would be replaced: 4 µs instead of 130, and an update publishes twice. It begins with
-its CRC-32, by which a reader knows that it is whole. Every line makes the file longer, which is how readers notice;
-once it has many, it is replaced by one that has only the last.
+To append a line takes 4 µs, to replace a file 130, and an update publishes twice. A line begins with its CRC-32, so a
+reader recognises a complete one. Every line makes the file longer, which readers notice. A long file is replaced by
+one with only the last line.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ STATE = "state.jsonl"
 FORMAT = 4  # 2: the inverted index is ours, and its runs lie beside the rows; 3: a vector is kept in 16 bits; 4: lines
 _SUM_CHARS = 8  # of the checksum, in hexadecimal, with a space after it
 _MOST_LINES = 32  # of the length of the last; chosen: a reader reads all of them
-_LOOKS, _PAUSE_S = 20, 0.001  # at a line that is being written, which takes microseconds; chosen for busy machines
+_LOOKS, _PAUSE_S = 20, 0.001  # reads of a line that is being written, which takes microseconds; chosen
 
 
 class FileState(msgspec.Struct, frozen=True):
-    """How much of a file counts: the checksums of its whole blocks and of the part of a block at its end."""
+    """Published bytes of a file, with the checksums of its whole blocks and of the rest."""
 
     bytes: int = 0
     blocks: tuple[int, ...] = ()
@@ -34,18 +34,18 @@ class FileState(msgspec.Struct, frozen=True):
 
 
 class PartState(msgspec.Struct, frozen=True):
-    """What is published."""
+    """Published state of a part."""
 
     rows: int
     seq: int  # the last change of the truth that is in it
     format: int = FORMAT
     files: dict[str, FileState] = {}
     facts: dict[str, float] = {}  # small numbers that belong to the rows
-    boot: str = ""  # the run of the machine that it was written in; empty: all of it was forced to the disk before
+    boot: str = ""  # the boot in which it was written; empty: all of it was forced to the disk before
 
 
 class States(NamedTuple):
-    """What is published of a generation, where it is known without being read."""
+    """States of a generation that are known without reading a file."""
 
     rows: PartState | None = None
     vectors: PartState | None = None
@@ -65,13 +65,13 @@ def read_state(folder: Path) -> PartState:
 
 
 def state_line(state: PartState) -> bytes:
-    """A state as it is written."""
+    """Return a state as a line with its checksum."""
     text = _encode(state)
     return b"%08x %b\n" % (crc32(text), text)
 
 
 class StateFile:
-    """The lines, for the one who writes them."""
+    """State file of a part, for its writer."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -80,15 +80,15 @@ class StateFile:
         self.mark = mark(self._path)  # of the last line that was read or written here
 
     def read(self) -> PartState:
-        """The last one, or the first of all, where nothing was published yet."""
+        """Return the last state, or an empty one where nothing was published yet."""
         return PartState(0, 0) if self.mark is None else read_state(self._folder)
 
     def still(self) -> bool:
-        """Whether no one has written since. Only 33 lines in a tick of the clock could bring a mark back."""
+        """Check that no other writer has written since. Only 33 lines in a clock tick could restore a mark."""
         return self.mark is not None and mark(self._path) == self.mark
 
     def write(self, state: PartState, *, sync: bool) -> Mark:
-        """It counts from here on. The mark of the file."""
+        """Publish a state; return the mark of the file."""
         line = state_line(state)
         if self.mark is None or self.mark[2] > _MOST_LINES * len(line):
             self.close()
@@ -112,7 +112,7 @@ class StateFile:
             self._handle = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         try:
             write_at(self._handle, line, end)
-        except OSError:  # a full disk: half a line would hide those before it
+        except OSError:  # a full disk: half a line would hide the lines before it
             os.ftruncate(self._handle, end)
             raise
         if sync:
@@ -138,7 +138,7 @@ def _state(folder: Path, line: bytes) -> PartState:
 
 
 def _last_line(folder: Path) -> bytes:
-    """The last line. One that is cut short is being written, or else is damage."""
+    """Return the last line. An incomplete one is being written, or is damage."""
     for _ in range(_LOOKS):
         data = read_file(folder, STATE)
         line = data[data.rfind(b"\n", 0, -1) + 1 :]

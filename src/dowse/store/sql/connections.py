@@ -1,4 +1,4 @@
-"""The border to SQLite: statements go in, rows come out, and what it refuses becomes an error that says what to do."""
+"""SQLite connections: statements enter, rows leave, and a refusal becomes an error of Dowse."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from dowse.errors import CorruptIndexError, StorageError, UnavailableError
 
 _BUSY_S = 30.0
-_MAPPED_BYTES = 1 << 29  # at a million chunks 2 GB are .9 GB of RSS, and 256 MB cost a question some .1 ms
+_MAPPED_BYTES = 1 << 29  # at a million chunks 2 GB are 0.9 GB of RSS, and 256 MB cost a query some 0.1 ms
 _READ_CACHE_KB, _WRITE_CACHE_KB = 1024, 32768  # chosen: what a search looks at, and what one transaction changes
 _CHECKPOINT_PAGES = 16000  # chosen: some transactions, which touch many pages twice; 4000 cost 1 % more CPU of indexing
 _FRAME_BYTES = 24 + 4096  # of a page in the log, which is never all zeros: it carries the page's number and a salt
@@ -21,7 +21,7 @@ _LOG_STEP_BYTES = 1 << 20  # chosen: what some four small updates write
 
 
 class Connections:
-    """One to write with, and one per thread to read with."""
+    """Connections of a database, one a thread."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self._path = path
@@ -33,7 +33,7 @@ class Connections:
 
     @property
     def own(self) -> sqlite3.Connection:
-        """This thread's connection."""
+        """Connection of this thread."""
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if found is None:
             found = self._local.connection = self._connect()
@@ -43,12 +43,12 @@ class Connections:
         try:
             return self.own.execute(sql, parameters).fetchall()
         except sqlite3.DatabaseError:
-            with sqlite_errors(self._path):  # entered only now: it costs as much as a small statement
+            with sqlite_errors(self._path):  # only on failure: it costs as much as a small statement
                 raise
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing; durable when it ends."""
+        """Run a transaction: all or nothing; durable when it ends."""
         connection = self.own
         try:
             if not getattr(self._local, "writes", False):
@@ -72,11 +72,11 @@ class Connections:
         self.all.clear()
 
     def _lengthen_log(self) -> None:
-        """Zeros behind the write-ahead log, once it has grown beyond the last ones.
+        """Append zeros to the write-ahead log, once it has outgrown the last ones.
 
-        A commit that makes the file longer changes the file system, too, and its fsync waits for that: .15 ms of CPU,
-        a twentieth of a small update. SQLite reads the log up to the first page that does not carry the log's salt, so
-        zeros are its end, as the remains of an earlier round are. Who calls holds SQLite's lock for writing.
+        A commit that makes the file longer changes the file system, too, and its fsync waits for that: 0.15 ms of CPU,
+        a twentieth of a small update. SQLite reads the log up to the first page without the log's salt, so zeros end
+        it, as the rest of an earlier round does. The caller holds SQLite's write lock.
         """
         with suppress(OSError):  # a full disk is for the transaction to find
             size = os.stat(self._log).st_size
@@ -100,11 +100,11 @@ class Connections:
                 connection.close()
                 if os.access(self._path.parent, os.W_OK):
                     raise
-                # A write-ahead log on a medium that cannot be written to: what is checkpointed is readable. Only
-                # there: an immutable connection never sees what another process writes.
+                # A write-ahead log on a read-only medium: the checkpointed pages are readable. Only there: an
+                # immutable connection never sees another process's writes.
                 connection = self._open("ro&immutable=1")
             connection.execute("PRAGMA synchronous = FULL")
-            # Readers look at the file's own pages: a copy a thread would grow with every question.
+            # Readers map the file's pages: a copy a thread would grow with every query.
             connection.execute(f"PRAGMA mmap_size = {_MAPPED_BYTES}")
             connection.execute(f"PRAGMA cache_size = -{_READ_CACHE_KB}")
         self.all.append(connection)

@@ -1,7 +1,8 @@
-"""SQLite, the truth: documents go in by transaction, rows come out by key; a commit is the acknowledgement."""
+"""SQLite database, the source of truth: documents enter by transaction, rows leave; a commit acknowledges."""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
@@ -14,14 +15,12 @@ from zlib import crc32
 
 import msgspec
 
-from dowse.store.files import storing, sync_folder
+from dowse.store.files import file_mode, storing, sync_folder
 from dowse.store.sql import links, services
-from dowse.store.sql.bodies import decoded, encoded
-from dowse.store.sql.codec import batches, distinct, id_row, marks, row_id
+from dowse.store.sql.codec import batches, decoded, distinct, encoded, id_row, marks, row_id
 from dowse.store.sql.connections import Connections, sqlite_errors
-from dowse.store.sql.recent_rows import Latest, Row
-from dowse.store.sql.schema import SCHEMA_VERSION, check_version
-from dowse.store.sql.upgrade import upgradable, upgrade
+from dowse.store.sql.recent_rows import RecentRows, Row
+from dowse.store.sql.schema import SCHEMA_VERSION, check_version, upgradable, upgrade
 from dowse.types import Chunk, ChunkId, Document, DocumentInfo, Edge, Source
 
 _encode = msgspec.json.Encoder().encode
@@ -29,11 +28,11 @@ _decode_meta = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
 
 
 class Database:
-    """The tables of an index."""
+    """Tables of an index."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.connections = Connections(path, read_only=read_only)
-        self._latest = Latest()
+        self._recent_rows = RecentRows()
         version = self.fact("schema_version")
         if not read_only and upgradable(version):
             with self.transaction() as connection:
@@ -45,7 +44,7 @@ class Database:
         return self.connections.query(sql, parameters)
 
     def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
-        """All or nothing; durable when it ends."""
+        """Run a transaction: all or nothing; durable when it ends."""
         return self.connections.transaction()
 
     def close(self) -> None:
@@ -54,7 +53,7 @@ class Database:
     # --- small facts --------------------------------------------------------------------------------
 
     def seq(self) -> int:
-        """The number of the last change to what is searchable."""
+        """Return the number of the last change to the searchable rows."""
         return int(self.query("SELECT value FROM meta WHERE key = 'seq'")[0][0])
 
     def fact(self, key: str) -> str | None:
@@ -79,7 +78,7 @@ class Database:
     # --- documents ----------------------------------------------------------------------------------
 
     def put(self, documents: Sequence[Document]) -> int:
-        """The number of this change."""
+        """Add or replace documents; return the number of this change."""
         now = datetime.now(UTC).isoformat()
         rows: list[Row] = []
         ended, gained = False, 0
@@ -87,25 +86,25 @@ class Database:
             seq = _next_seq(connection)
             for group in distinct(documents):
                 stored = links.document_numbers(connection, group)
-                was = links.before(connection, stored.values())
+                was = links.read_links(connection, stored.values())
                 if stored:
                     _end(connection, list(stored.values()), seq)
-                    rows, ended = [], True  # those that were written before may be among the ended
+                    rows, ended = [], True  # rows written before may be among the deleted ones
                 gained += len(group) - len(stored)
                 rows += _insert(connection, list(group.values()), stored, was, now)
-        self._latest = self._latest.with_more(seq, gained, rows, ended=ended)
+        self._recent_rows = self._recent_rows.with_more(seq, gained, rows, ended=ended)
         return seq
 
     def remove(self, document_ids: Collection[str]) -> int:
         with self.transaction() as connection:
             seq = _next_seq(connection)
             removed = _remove(connection, document_ids, seq)
-        self._latest = self._latest.with_more(seq, -removed, (), ended=True)
+        self._recent_rows = self._recent_rows.with_more(seq, -removed, (), ended=True)
         return removed
 
     def documents(self, source: str | None = None, under: str = "") -> Iterable[DocumentInfo]:
         where, parameters = ("", []) if source is None else (" WHERE source = ?", [source])
-        if under:  # a file, what is in a folder, what is in an archive: each a range of the index over paths
+        if under:  # a file, a folder or an archive: each is a range of the index over paths
             where += " AND (path = ? OR path > ? AND path < ? OR path > ? AND path < ?)"
             parameters += [under, f"{under}/", f"{under}0", f"{under}!/", f"{under}!0"]
         rows = self.query(f"SELECT {_INFO} FROM documents{where} ORDER BY source, path", parameters)
@@ -135,7 +134,7 @@ class Database:
     # --- chunks -------------------------------------------------------------------------------------
 
     def chunks(self, ids: Collection[ChunkId], seq: int) -> dict[ChunkId, Chunk]:
-        """By id, those that had not died by that change; of two rows with one id, the living."""
+        """Return chunks by id that were not deleted by that change; of two rows with one id, the living one."""
         found: dict[ChunkId, Chunk] = {}
         by_row = {id_row(each): each for each in ids}
         for part in batches(list(by_row)):
@@ -149,24 +148,24 @@ class Database:
         return found
 
     def chunks_by_key(self, keys: Sequence[int]) -> dict[int, Chunk]:
-        """By key, the dead that are still there among them: two thirds of the time of a look-up by id."""
+        """Return chunks by key, deleted ones included: two thirds of the time of a look-up by id."""
         found: dict[int, Chunk] = {}
-        for part in batches(sorted(keys)):  # SQLite sorts them anyhow, and takes a fifth longer for it
+        for part in batches(sorted(keys)):  # SQLite sorts them otherwise, a fifth slower
             sql = f"SELECT key, body, connections FROM chunks WHERE key IN ({marks(part)})"
             found.update((row[0], decoded(row[1], row[2])) for row in self.query(sql, part))
         return found
 
     def count_documents(self, known: float, since: int, seq: int) -> int:
-        """How many documents there are at a change, where so many were known to be at an earlier one."""
-        latest = self._latest
-        self._latest = latest._replace(since=latest.seq, gained=0)
+        """Count the documents at a change; `known` is the count at the change `since`."""
+        latest = self._recent_rows
+        self._recent_rows = latest._replace(since=latest.seq, gained=0)
         if (latest.since, latest.seq) == (since, seq):
             return int(known) + latest.gained
         return int(self.query("SELECT count(*) FROM documents")[0][0])
 
     def rows_after(self, key: int, limit: int, seq: int = -1) -> list[Row]:
-        """Living searchable rows in order of key; from memory, if the last change is given and it was made here."""
-        known = self._latest.after(key, seq) if seq >= 0 else None
+        """Return living searchable rows by key; from memory, if `seq` is the last change and this process made it."""
+        known = self._recent_rows.after(key, seq) if seq >= 0 else None
         if known is not None:
             return known[:limit]
         rows = self.query(
@@ -177,7 +176,7 @@ class Database:
         return [_row(row) for row in rows]
 
     def rows(self, keys: Sequence[int]) -> list[Row]:
-        """Rows by key, in order of key; those that are gone are left out."""
+        """Return rows by key, in order of key, without deleted ones."""
         found: list[Row] = []
         for part in batches(keys):
             sql = f"SELECT key, id, content_hash, body FROM chunks WHERE key IN ({marks(part)}) ORDER BY key"
@@ -185,11 +184,11 @@ class Database:
         return found
 
     def tombstones(self, after: int, up_to: int) -> list[int]:
-        """Keys of the chunks that died in these changes."""
+        """Return the keys of the chunks deleted in these changes."""
         return [row[0] for row in self.query("SELECT key FROM tombstones WHERE seq > ? AND seq <= ?", [after, up_to])]
 
     def purge(self, up_to_seq: int, *, tombstones: bool) -> None:
-        """Let go of rows whose end is published; of their tombstones too, when the derived rows are new."""
+        """Delete rows whose deletion is published; their tombstones too, after a compaction."""
         dead = self.query("SELECT EXISTS (SELECT 1 FROM chunks WHERE died <= ?)", [up_to_seq])[0][0]
         if not dead and not tombstones:
             return
@@ -215,12 +214,13 @@ class Database:
 
 
 def create_database(path: Path) -> None:
-    """All tables at once, in a file that gets its name when it is whole. The caller holds the writer's lock."""
+    """Create all tables in a file that gets its name when it is complete. The caller holds the writer's lock."""
     script = files("dowse.store.sql").joinpath("schema.sql").read_text("utf-8")
     temporary = path.with_name(path.name + ".new")
     with sqlite_errors(path), storing(path):
         for leftover in path.parent.glob(temporary.name + "*"):
             leftover.unlink()
+        os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY, file_mode(path.parent)))  # the log gets the same mode
         with closing(sqlite3.connect(temporary, isolation_level=None)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(script)
@@ -233,12 +233,12 @@ def create_database(path: Path) -> None:
 # --- rows ↔ values ----------------------------------------------------------------------------------
 
 _INFO = "id, source, path, title, content_hash, chunk_count, size_bytes, modified_ns, indexed_at, meta"
-# Of a document that is stored already. Its id stays, which is made of source and path, and so do the indexes over them.
+# Columns of a stored document that change. Its id stays, and so do source and path, of which it is made.
 _CHANGING = ", ".join(f"{each} = excluded.{each}" for each in _INFO.split(", ")[3:])
 
 
 def _next_seq(connection: sqlite3.Connection) -> int:
-    """The number of the change that is being made to what is searchable."""
+    """Return the number of this change to the searchable rows."""
     return int(connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'seq' RETURNING value").fetchone()[0])
 
 
@@ -246,21 +246,19 @@ def _insert(
     connection: sqlite3.Connection,
     documents: Sequence[Document],
     stored: Mapping[str, int],
-    was: Mapping[int, links.Before],
+    was: Mapping[int, links.LinksBefore],
     now: str,
 ) -> list[Row]:
-    """Write documents, those that are stored under the numbers that they have, with what each was before. Their
-    searchable rows, in order of key.
-    """
+    """Write documents, stored ones under the numbers they have; return their searchable rows, in order of key."""
     last = dict(connection.execute("SELECT name, seq FROM sqlite_sequence WHERE name IN ('chunks', 'documents')"))
     unused = count(last.get("documents", 0) + 1)
     numbers = (stored[each.id] if each.id in stored else next(unused) for each in documents)
     numbered = [
-        (number, each, was.get(number, links.Before())) for number, each in zip(numbers, documents, strict=True)
+        (number, each, was.get(number, links.LinksBefore())) for number, each in zip(numbers, documents, strict=True)
     ]
     _insert_documents(connection, numbered, now)
-    told = links.tell(connection, numbered)
-    counts = links.counted(connection, {chunk for each in told for chunk in each.counted_anew})
+    changes = links.write_links(connection, numbered)
+    counts = links.count_connections(connection, {chunk for each in changes for chunk in each.recounted})
     rows: list[Row] = []
     values: list[tuple[object, ...]] = []
     for key, (number, chunk) in enumerate(
@@ -276,15 +274,15 @@ def _insert(
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         values,
     )
-    links.recount(connection, counts)  # of chunks that are not of these documents
-    links.settle(connection, told)
+    links.write_connections(connection, counts)  # of chunks of other documents
+    links.mark_unlinked(connection, changes)
     for number, document, _ in numbered:
-        services.tell_facts(connection, document, number)
+        services.write_facts(connection, document, number)
     return rows
 
 
 def _insert_documents(
-    connection: sqlite3.Connection, documents: Sequence[tuple[int, Document, links.Before]], now: str
+    connection: sqlite3.Connection, documents: Sequence[tuple[int, Document, links.LinksBefore]], now: str
 ) -> None:
     connection.executemany(
         f"INSERT INTO documents (number, {_INFO}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -300,17 +298,19 @@ def _insert_documents(
 
 def _remove(connection: sqlite3.Connection, document_ids: Collection[str], seq: int) -> int:
     numbers = list(links.document_numbers(connection, document_ids).values())
-    told = [links.Told(was) for was in links.before(connection, numbers).values()]
+    changes = [links.LinkChange(was) for was in links.read_links(connection, numbers).values()]
     _end(connection, numbers, seq)
     for part in batches(numbers):
         connection.execute(f"DELETE FROM documents WHERE number IN ({marks(part)})", part)
-    links.settle(connection, told)
-    links.recount(connection, links.counted(connection, {chunk for each in told for chunk in each.counted_anew}))
+    links.mark_unlinked(connection, changes)
+    links.write_connections(
+        connection, links.count_connections(connection, {chunk for each in changes for chunk in each.recounted})
+    )
     return len(numbers)
 
 
 def _end(connection: sqlite3.Connection, numbers: Sequence[int], seq: int) -> None:
-    """Empty documents: their chunks die, their edges go."""
+    """Delete the chunks and edges of documents."""
     for part in batches(numbers):
         own = f"document IN ({marks(part)})"
         connection.execute(
@@ -318,12 +318,12 @@ def _end(connection: sqlite3.Connection, numbers: Sequence[int], seq: int) -> No
             [seq, *part],
         )
         connection.execute(f"UPDATE chunks SET died = ? WHERE {own} AND died IS NULL", [seq, *part])
-        links.forget(connection, part)
-        services.forget_facts(connection, part)
+        links.delete_links(connection, part)
+        services.delete_facts(connection, part)
 
 
 def _info(row: Sequence[Any]) -> DocumentInfo:
-    """There may be a million of them: by position, and without decoding what is mostly empty."""
+    """Make the info of a row; there may be a million, so empty metadata is not decoded."""
     meta = () if row[9] == "[]" else _decode_meta(row[9])
     return DocumentInfo(*row[:8], datetime.fromisoformat(row[8]), meta)  # type: ignore[call-arg]  # eight and two are ten
 

@@ -1,17 +1,17 @@
-"""What people said of hits: judgments go into the index's database and come out again, newest word winning."""
+"""Judgments of results in SQLite: a later judgment of the same pair replaces the earlier one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from dowse.store.sql.database import Database
 
 
-@dataclass(frozen=True)
-class Judgment:
-    """How well a chunk answers a query; above 0 is right."""
+class Judgment(msgspec.Struct, frozen=True):
+    """Grade of a chunk for a query; above 0 is relevant."""
 
     query: str
     target: str  # a chunk's id
@@ -21,13 +21,13 @@ class Judgment:
 
 
 class Judgments:
-    """They change nothing that is searched, so they need no writer's lock, only a transaction."""
+    """Table of judgments. Nothing searchable changes, so a transaction without the writer's lock is enough."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def put(self, judgments: Sequence[Judgment]) -> None:
-        """A second judgment of the same pair replaces the first."""
+        """Store judgments; a second one of the same pair replaces the first."""
         with self._database.transaction() as connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO judgments (query, target, grade, source_uri, judged_at) VALUES (?, ?, ?, ?, ?)",
@@ -35,7 +35,7 @@ class Judgments:
             )
 
     def all(self) -> list[Judgment]:
-        """By query, then target."""
+        """Return all judgments by query, then target."""
         rows = self._database.query(
             "SELECT query, target, grade, source_uri, judged_at FROM judgments ORDER BY query, target"
         )
@@ -44,6 +44,6 @@ class Judgments:
         ]
 
     def remove(self, query: str) -> int:
-        """Forget what was said of one query; how many judgments that were."""
+        """Delete the judgments of one query; return how many there were."""
         with self._database.transaction() as connection:
             return connection.execute("DELETE FROM judgments WHERE query = ?", [query]).rowcount

@@ -1,5 +1,4 @@
-"""Names and edges in SQLite: what documents call their chunks and how these are tied goes in; who bears a name, and
-which documents wait to be linked, comes out.
+"""Names and edges in SQLite: documents enter; chunks by name, edges and unlinked documents leave.
 
 The functions over a connection keep the tables in step inside the transaction of a `put` or `remove`; those over a
 Database serve the reader's and the writer's port.
@@ -13,14 +12,14 @@ from collections.abc import Set as AbstractSet
 from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from dowse.link_names import bearers
+from dowse.link_names import Name, named_chunks
 from dowse.store.sql.codec import batches, id_row, marks, row_id
-from dowse.types import ChunkId, Document, Edge, Name
+from dowse.types import ChunkId, Document, Edge
 
 if TYPE_CHECKING:
     from dowse.store.sql.database import Database
 
-# Of the structure of one document; every chunk has some, so they say nothing of how much it is used.
+# Relations inside one document; every chunk has some, so they do not count as connections.
 STRUCTURAL = ("part_of", "sequence")
 _LOOSE = "relation NOT IN ('part_of', 'sequence')"
 
@@ -28,30 +27,30 @@ EdgeKey = tuple[int, int, str, int]  # source, target, relation, document
 EdgeRow = tuple[int, int, str, int, float, str, str]  # and weight, description, maker
 
 
-class Before(NamedTuple):
-    """What a document was for others, before it changed."""
+class LinksBefore(NamedTuple):
+    """Names, chunks and edge ends of a document before a change."""
 
-    names: Mapping[tuple[str, str], tuple[int, int]] = {}  # by kind and name, its row and the chunk that bears it
+    names: Mapping[tuple[str, str], tuple[int, int]] = {}  # by kind and name: its row and chunk
     chunks: frozenset[int] = frozenset()
     ties: frozenset[int] = frozenset()  # ends of its edges
 
 
-class Told(NamedTuple):
-    """What a document is for others, once it is written."""
+class LinkChange(NamedTuple):
+    """Names, chunks and edge ends of a document after a change, and those before it."""
 
-    was: Before
+    was: LinksBefore
     names: AbstractSet[tuple[str, str]] = frozenset()
     chunks: frozenset[int] = frozenset()
     ties: frozenset[int] = frozenset()
 
     @property
-    def counted_anew(self) -> set[int]:
-        """Chunks whose connections may be others than before."""
+    def recounted(self) -> set[int]:
+        """Chunks whose number of connections may have changed."""
         return {*self.was.ties, *self.ties, *(self.chunks & self.was.chunks)}
 
 
-def before(connection: sqlite3.Connection, numbers: Collection[int]) -> dict[int, Before]:
-    """By number of the document."""
+def read_links(connection: sqlite3.Connection, numbers: Collection[int]) -> dict[int, LinksBefore]:
+    """Return names, chunks and edge ends by number of the document."""
     names: dict[int, dict[tuple[str, str], tuple[int, int]]] = {number: {} for number in numbers}
     chunks: dict[int, list[int]] = {number: [] for number in numbers}
     edges: dict[int, list[EdgeKey]] = {number: [] for number in numbers}
@@ -64,23 +63,25 @@ def before(connection: sqlite3.Connection, numbers: Collection[int]) -> dict[int
             chunks[number].append(chunk)
         for edge in connection.execute(f"SELECT source, target, relation, document FROM edges WHERE {own}", part):
             edges[edge[3]].append(edge)
-    return {each: Before(names[each], frozenset(chunks[each]), _ends(edges[each])) for each in numbers}
+    return {each: LinksBefore(names[each], frozenset(chunks[each]), _ends(edges[each])) for each in numbers}
 
 
-def forget(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
-    """Take out what documents told of others."""
+def delete_links(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
+    """Delete the edges of these documents, and mark them as unlinked."""
     for table in ("edges", "linked"):
         connection.execute(f"DELETE FROM {table} WHERE document IN ({marks(numbers)})", numbers)
 
 
-def tell(connection: sqlite3.Connection, documents: Sequence[tuple[int, Document, Before]]) -> list[Told]:
-    """Write the names of documents and their readers' edges. A name that stays gets another bearer where it stands."""
-    told: list[Told] = []
+def write_links(
+    connection: sqlite3.Connection, documents: Sequence[tuple[int, Document, LinksBefore]]
+) -> list[LinkChange]:
+    """Write the names of documents and their readers' edges. A name that stays may get another chunk."""
+    changes: list[LinkChange] = []
     names: list[tuple[str, str, int, int]] = []
     kept: list[tuple[int, int]] = []
     edges: list[EdgeRow] = []
     for number, document, was in documents:
-        found, rows = bearers(document), _Rows()
+        found, rows = named_chunks(document), _Rows()
         came = sorted((key, chunk) for key, chunk in found.items() if key not in was.names)
         names += [(kind, name, rows[chunk], number) for (kind, name), chunk in came]
         kept += [
@@ -91,24 +92,23 @@ def tell(connection: sqlite3.Connection, documents: Sequence[tuple[int, Document
         own = _edge_rows(document.edges, number, "", rows)
         edges += own
         chunks = frozenset([rows[chunk.id] for chunk in document.chunks])
-        told.append(Told(was, found.keys(), chunks, _ends(own)))
+        changes.append(LinkChange(was, found.keys(), chunks, _ends(own)))
     connection.executemany("INSERT INTO names VALUES (?, ?, ?, ?)", names)
     connection.executemany("UPDATE names SET chunk = ? WHERE rowid = ?", kept)
     _insert_edges(connection, edges)
-    return told
+    return changes
 
 
-def settle(connection: sqlite3.Connection, told: Sequence[Told]) -> None:
-    """After the change: names that are gone go; who spoke of chunks that are gone is to be linked anew, and so is who
-    may speak of new names.
+def mark_unlinked(connection: sqlite3.Connection, changes: Sequence[LinkChange]) -> None:
+    """Delete lost names, record changed ones, and mark documents with edges into deleted chunks as unlinked.
 
-    Chunks that stayed keep the edges of others into them, for their ids are the same.
+    Chunks that stay keep their ids, and so the edges into them.
     """
-    gone = [(row,) for each in told for key, (row, _) in each.was.names.items() if key not in each.names]
+    gone = [(row,) for each in changes for key, (row, _) in each.was.names.items() if key not in each.names]
     connection.executemany("DELETE FROM names WHERE rowid = ?", gone)
-    renamed = {name for each in told for name in each.was.names.keys() ^ each.names}
+    renamed = {name for each in changes for name in each.was.names.keys() ^ each.names}
     connection.executemany("INSERT OR IGNORE INTO renamed VALUES (?, ?)", sorted(renamed))
-    lost = sorted(chunk for each in told for chunk in each.was.chunks - each.chunks)
+    lost = sorted(chunk for each in changes for chunk in each.was.chunks - each.chunks)
     for part in batches(lost):
         connection.execute(
             f"DELETE FROM linked WHERE document IN (SELECT document FROM edges WHERE target IN ({marks(part)}))", part
@@ -120,7 +120,7 @@ def settle(connection: sqlite3.Connection, told: Sequence[Told]) -> None:
 
 def put_edges(database: Database, maker: str, edges: Mapping[str, Sequence[Edge]]) -> None:
     with database.transaction() as connection:
-        numbers = document_numbers(connection, edges)  # without those that went while they were being linked
+        numbers = document_numbers(connection, edges)  # without documents deleted in the meantime
         old = _made_by(connection, maker, list(numbers.values()))
         rows = _Rows()
         new = [row for each, number in numbers.items() for row in _edge_rows(edges[each], number, maker, rows)]
@@ -130,11 +130,11 @@ def put_edges(database: Database, maker: str, edges: Mapping[str, Sequence[Edge]
         _insert_edges(connection, new)
         linked = [(number, maker) for number in numbers.values()]
         connection.executemany("INSERT OR IGNORE INTO linked VALUES (?, ?)", linked)
-        recount(connection, counted(connection, _ends(old) | _ends(new)))
+        write_connections(connection, count_connections(connection, _ends(old) | _ends(new)))
 
 
 def document_numbers(connection: sqlite3.Connection, document_ids: Iterable[str]) -> dict[str, int]:
-    """Of the documents that are there."""
+    """Return the numbers of the documents that exist."""
     found: dict[str, int] = {}
     for part in batches(list(document_ids)):
         found.update(connection.execute(f"SELECT id, number FROM documents WHERE id IN ({marks(part)})", part))
@@ -185,7 +185,7 @@ def name_order(name: Name) -> tuple[str, str, str, str]:
 
 
 def folded(name: str) -> str:
-    """As SQLite compares names: the case of ASCII letters does not count, that of others does."""
+    """Fold a name as SQLite compares it: the case of ASCII letters does not count, that of others does."""
     return name.lower() if name.isascii() else "".join(char.lower() if char.isascii() else char for char in name)
 
 
@@ -202,7 +202,7 @@ def _names(database: Database, where: str, parameters: Sequence[object]) -> list
 
 
 class _Rows(dict[ChunkId, int]):
-    """By id, its row. A chunk's is asked for six times while its document is written: found once, in half the time."""
+    """Cache of row numbers by id: a chunk's is needed six times while its document is written."""
 
     def __missing__(self, chunk_id: ChunkId) -> int:
         row = self[chunk_id] = id_row(chunk_id)
@@ -217,9 +217,9 @@ def _edge_rows(edges: Iterable[Edge], number: int, maker: str, rows: _Rows) -> l
 
 
 def _insert_edges(connection: sqlite3.Connection, rows: Iterable[EdgeRow]) -> None:
-    """Of two edges that say the same, the first one written stays: the reader's, then the linker's.
+    """Insert edges; of two equal ones the first written stays: the reader's, then the linker's.
 
-    In the order of the table, so that a page of it is looked up once for all that go there.
+    In the order of the table, so that SQLite looks up each page once.
     """
     connection.executemany(
         "INSERT OR IGNORE INTO edges (source, target, relation, document, weight, description, maker)"
@@ -233,7 +233,7 @@ def _ends(rows: Iterable[EdgeKey | EdgeRow]) -> frozenset[int]:
 
 
 def _made_by(connection: sqlite3.Connection, maker: str, numbers: Sequence[int]) -> list[EdgeKey]:
-    """The edges of documents that a maker wrote."""
+    """Return the edges of documents that a maker wrote."""
     found: list[EdgeKey] = []
     for part in batches(numbers):
         found += connection.execute(
@@ -243,8 +243,8 @@ def _made_by(connection: sqlite3.Connection, maker: str, numbers: Sequence[int])
     return found
 
 
-def counted(connection: sqlite3.Connection, chunks: Iterable[int]) -> dict[int, int]:
-    """How many other chunks these are tied to."""
+def count_connections(connection: sqlite3.Connection, chunks: Iterable[int]) -> dict[int, int]:
+    """Count the other chunks that each of these is linked to."""
     found = dict.fromkeys(sorted(chunks), 0)
     for part in batches(list(found)):
         asked = ",".join(f"?{place}" for place in range(1, len(part) + 1))
@@ -260,13 +260,13 @@ def counted(connection: sqlite3.Connection, chunks: Iterable[int]) -> dict[int, 
     return found
 
 
-def recount(connection: sqlite3.Connection, counts: Mapping[int, int]) -> None:
-    """Write how many others chunks are tied to. A row holds the chunk's text: one that is right is not written."""
+def write_connections(connection: sqlite3.Connection, counts: Mapping[int, int]) -> None:
+    """Write the number of connections. A row holds the chunk's text, so an unchanged one is not written."""
     connection.executemany(
         "UPDATE chunks SET connections = nullif(?2, 0) WHERE id = ?1 AND ifnull(connections, 0) != ?2", counts.items()
     )
 
 
 def edge_order(edge: Edge) -> tuple[float, str, str, str]:
-    """Heaviest first; the order in which every store gives edges."""
+    """Sort key of edges, heaviest first; the order of every store."""
     return (-edge.weight, edge.source_id, edge.target_id, edge.relation)

@@ -1,6 +1,6 @@
-"""The service graph: services and their edges go in as a whole, and come out sorted.
+"""Service graph in SQLite: services and edges enter as a whole and leave sorted.
 
-What documents say of services is kept beside it, so that a changed file makes the graph anew without a look at others.
+The facts of each document are stored, too, so that a changed file rebuilds the graph without reading other files.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from dowse.errors import BadRequestError, CorruptIndexError
 from dowse.store.sql.codec import marks
@@ -21,16 +21,14 @@ if TYPE_CHECKING:
     from dowse.store.sql.database import Database
 
 _encode = msgspec.json.Encoder().encode
-_decode_service = msgspec.json.Decoder(Service).decode
-_decode_edge = msgspec.json.Decoder(ServiceEdge).decode
-_decode_facts = msgspec.json.Decoder(tuple[ServiceFact, ...]).decode
-_DUE = "services_due"  # facts came or went since the graph was last put
+Stored = TypeVar("Stored")
+_DUE = "services_due"  # facts changed since the graph was last written
 
 
 def checked(
     services: Sequence[Service], edges: Sequence[ServiceEdge]
 ) -> tuple[tuple[Service, ...], tuple[ServiceEdge, ...]]:
-    """Sorted, without edges from a service to itself. The same edge given twice keeps the evidence of both."""
+    """Return the graph sorted, without edges from a service to itself. Equal edges are merged with their evidence."""
     names = Counter(service.name for service in services)
     for name, times in names.items():
         if times > 1:
@@ -69,43 +67,38 @@ def replace_graph(database: Database, services: Sequence[Service], edges: Sequen
         )
 
 
-def tell_facts(connection: sqlite3.Connection, document: Document, number: int) -> None:
+def write_facts(connection: sqlite3.Connection, document: Document, number: int) -> None:
     if document.facts:
         connection.execute("INSERT INTO service_facts VALUES (?, ?)", [number, _encode(document.facts)])
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", [_DUE])
 
 
-def forget_facts(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
+def delete_facts(connection: sqlite3.Connection, numbers: Sequence[int]) -> None:
     if connection.execute(f"DELETE FROM service_facts WHERE document IN ({marks(numbers)})", numbers).rowcount:
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", [_DUE])
 
 
 def read_facts(database: Database) -> list[ServiceFact] | None:
-    """None when the graph was made from them already."""
+    """Return the facts of all documents; None when the graph was built from them already."""
     if database.fact(_DUE) is None:
         return None
-    rows = database.query("SELECT body FROM service_facts ORDER BY document")
-    try:
-        return [fact for (body,) in rows for fact in _decode_facts(body)]
-    except msgspec.DecodeError as err:
-        raise _damaged(err) from err
+    facts = _read(database, "service_facts ORDER BY document", tuple[ServiceFact, ...])
+    return [fact for of_document in facts for fact in of_document]
 
 
 def read_services(database: Database) -> list[Service]:
-    rows = database.query("SELECT body FROM services ORDER BY name")
-    try:
-        return [_decode_service(body) for (body,) in rows]
-    except msgspec.DecodeError as err:
-        raise _damaged(err) from err
+    return _read(database, "services ORDER BY name", Service)
 
 
 def read_edges(database: Database) -> list[ServiceEdge]:
-    rows = database.query("SELECT body FROM service_edges ORDER BY source, target, type")
+    return _read(database, "service_edges ORDER BY source, target, type", ServiceEdge)
+
+
+def _read(database: Database, rows: str, kind: type[Stored]) -> list[Stored]:
+    decode = msgspec.json.Decoder(kind).decode
     try:
-        return [_decode_edge(body) for (body,) in rows]
+        return [decode(body) for (body,) in database.query(f"SELECT body FROM {rows}")]
     except msgspec.DecodeError as err:
-        raise _damaged(err) from err
-
-
-def _damaged(err: msgspec.DecodeError) -> CorruptIndexError:
-    return CorruptIndexError(f"the stored service graph cannot be read ({err}); run `dowse doctor --verify`")
+        raise CorruptIndexError(
+            f"the stored service graph cannot be read ({err}); run `dowse doctor --verify`"
+        ) from err

@@ -1,13 +1,13 @@
-"""The vector cache in SQLite: vectors go in by model and content hash, and serve every chunk with that content."""
+"""Vector cache in SQLite: vectors enter by model and content hash, and serve every chunk with that content."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+import msgspec
 import numpy as np
 
 from dowse.store.sql.codec import batches, marks
@@ -17,36 +17,35 @@ if TYPE_CHECKING:
     from dowse.ports import Matrix, Vector
 
 _IN_LIMIT = 500
-_MOST_RECENT = 2048  # chosen: sorted, so many change two fifths of the pages that they would one by one, of 100,000
-_SETTLED = "embedded"  # in the table of facts: the last number that the table of hashes knows
+_MOST_RECENT = 2048  # chosen: sorted, so many change two fifths of the pages that single ones would, of 100,000
+_FILED = "embedded"  # fact: the last number in the table of hashes
 
 
-@dataclass(frozen=True)
-class Model:
-    """A model that the index has vectors of."""
+class Model(msgspec.Struct, frozen=True):
+    """Model with vectors in the index."""
 
     number: int
     name: str
     dimension: int
 
 
-class Recent:
-    """Where the last vectors are, by model and hash, until the table of hashes has them.
+class RecentVectors:
+    """Numbers of the last vectors by model and hash, until the table of hashes has them.
 
-    A store keeps it from one writer to the next; what another process wrote in between is read again.
+    A store keeps it from one writer to the next, and reads the vectors of other processes again.
     """
 
     def __init__(self) -> None:
-        self.up_to = (-1, -1)  # the last number that the table of hashes knows, and the last of all
+        self.up_to = (-1, -1)  # the last number in the table of hashes, and the last of all
         self.numbers: dict[tuple[int, bytes], int] = {}
 
 
-class Embeddings:
-    """Made anew for every writer, and for every look of a reader: the models are read once."""
+class VectorCache:
+    """Cache of vectors, one object a writer or reader: it reads the models once."""
 
-    def __init__(self, database: Database, recent: Recent | None = None) -> None:
+    def __init__(self, database: Database, recent: RecentVectors | None = None) -> None:
         self._database = database
-        self._recent = Recent() if recent is None else recent
+        self._recent = RecentVectors() if recent is None else recent
         self._models: list[Model] | None = None
 
     def models(self) -> list[Model]:
@@ -64,7 +63,7 @@ class Embeddings:
     def remove_model(self, model: Model) -> None:
         recent = self._look()
         with self._database.transaction() as connection:
-            # So that no number is used twice, and whoever remembers some of its vectors looks again.
+            # So that no number is used twice, and other processes read their recent vectors again.
             _file_hashes(connection, recent.numbers, recent.up_to[1])
             for table in ("embeddings", "embedded"):
                 connection.execute(f"DELETE FROM {table} WHERE model = ?", [model.number])
@@ -72,7 +71,7 @@ class Embeddings:
         self._models = None
 
     def put(self, model: Model, content_hashes: Sequence[str], vectors: Matrix) -> None:
-        """Of two vectors for one content, the first counts once their hashes are filed; until then either may."""
+        """Store vectors. Of two for one content the first counts once its hash is filed, until then either."""
         data, size = vectors.astype("<f4", copy=False).tobytes(), 4 * model.dimension
         blobs = [data[start : start + size] for start in range(0, len(data), size)]
         recent = self._look()
@@ -99,7 +98,7 @@ class Embeddings:
         for part in batches(numbers, _IN_LIMIT):
             found |= self._vectors(f"embeddings WHERE number IN ({marks(part)})", part)
         for part in batches(others, _IN_LIMIT):
-            # Two thirds of the time of IN, which makes a table of its own.
+            # Two thirds of the time of IN, which builds a table.
             wanted = f"(WITH wanted(hash) AS (VALUES {','.join(['(?)'] * len(part))}) SELECT number FROM wanted"
             known = f"{wanted} CROSS JOIN embedded ON model = ? AND content_hash = hash)"
             found |= self._vectors(f"{known} JOIN embeddings USING (number)", [*part, model.number])
@@ -109,15 +108,15 @@ class Embeddings:
         found = self._database.query(f"SELECT content_hash, vector FROM {rows}", parameters)
         return {row[0].hex(): np.frombuffer(row[1], "<f4") for row in found}
 
-    def _look(self) -> Recent:
-        """What was written last, up to date."""
+    def _look(self) -> RecentVectors:
+        """Return the recent vectors, up to date."""
         recent = self._recent
         settled, last = self._database.query(
             "SELECT ifnull((SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?), 0),"
             " ifnull((SELECT max(number) FROM embeddings), 0)",
-            [_SETTLED],
+            [_FILED],
         )[0]
-        up_to = (settled, max(settled, last))  # those of a model that was removed had the last ones
+        up_to = (settled, max(settled, last))  # a removed model had the last ones
         if recent.up_to != up_to:
             rows = self._database.query(
                 "SELECT model, content_hash, number FROM embeddings WHERE number > ? ORDER BY number DESC", [settled]
@@ -128,7 +127,7 @@ class Embeddings:
 
 
 def _file_hashes(connection: sqlite3.Connection, numbers: Mapping[tuple[int, bytes], int], last: int) -> None:
-    """Sorted, so that a page of the table is looked up once for all that go there. It goes up to `last` then."""
+    """Write hashes up to `last` into their table, sorted, so that SQLite looks up each page once."""
     known = sorted((*key, number) for key, number in numbers.items())
     connection.executemany("INSERT OR IGNORE INTO embedded VALUES (?, ?, ?)", known)
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [_SETTLED, str(last)])
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [_FILED, str(last)])

@@ -1,23 +1,23 @@
-// What makes the page faster. Everything here is also a link or a form that works without it.
+// Enhancements of the page. Every action is also a link or a form that works without JavaScript.
 "use strict";
 
 const $ = (selector, root = document) => root.querySelector(selector);
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const still = matchMedia("(prefers-reduced-motion: reduce)");
-const WAIT_MS = 130; // between the last key and the question
+const WAIT_MS = 130; // between the last key and the query
 const REFRESH_MS = 3000;
 
 // --- parts of the page ------------------------------------------------------------------------------
 
-function say(text) {
-  $("#said").textContent = text;
+function announce(text) {
+  $("#announcement").textContent = text;
 }
 
 function unhide(root) {
   for (const each of all("button.copy[hidden]", root)) each.hidden = false;
 }
 
-// Markup comes from our own server, which escapes what it shows; the page's policy runs no script in it anyway.
+// Our own server escapes the markup, and the policy of the page runs no script in it.
 function parsed(markup) {
   return new DOMParser().parseFromString(markup, "text/html").body.childNodes;
 }
@@ -26,7 +26,7 @@ function places(root) {
   return new Map(all(".group", root).map((each) => [each.dataset.key, each.getBoundingClientRect().top]));
 }
 
-function put(id, markup) {
+function replace(id, markup) {
   const part = document.getElementById(id);
   const open = all(".hit details[open]", part).map((each) => [each.closest(".hit").dataset.id, each.className]);
   const held = document.activeElement?.closest?.(".hit")?.dataset.id;
@@ -35,11 +35,11 @@ function put(id, markup) {
   unhide(part);
   for (const [hit, kind] of open) $(`#hit-${hit} details.${kind}`)?.setAttribute("open", "");
   if (held) $(`#hit-${held} a.open`)?.focus({ preventScroll: true });
-  if (!still.matches) settle(part, before);
+  if (!still.matches) animate(part, before);
 }
 
-// Documents glide from where they were to where they are now.
-function settle(part, before) {
+// Move documents smoothly from their old position to the new one.
+function animate(part, before) {
   for (const each of all(".group", part)) {
     const was = before.get(each.dataset.key);
     const now = each.getBoundingClientRect().top;
@@ -49,10 +49,10 @@ function settle(part, before) {
   }
 }
 
-// --- searching --------------------------------------------------------------------------------------
+// --- search -----------------------------------------------------------------------------------------
 
 const form = $("#search[data-live]");
-let asking = null;
+let stream = null;
 let waiting = 0;
 
 function state() {
@@ -67,40 +67,40 @@ function show(parameters, { push = false } = {}) {
   $("#json-link").href = `/index.json${text ? `?${text}` : ""}`;
 }
 
-function ask(parameters) {
-  asking?.close();
-  asking = null;
+function search(parameters) {
+  stream?.close();
+  stream = null;
   clearTimeout(waiting);
   if (!parameters.get("q")) return;
   const results = $("#results");
   results.setAttribute("aria-busy", "true");
   const source = new EventSource(`/search/events?${parameters}`);
-  asking = source;
-  const take = (event) => {
-    const told = JSON.parse(event.data);
+  stream = source;
+  const update = (event) => {
+    const { parts } = JSON.parse(event.data);
     $("#page").className = "searched";
-    for (const [id, markup] of Object.entries(told.parts)) put(id, markup);
+    for (const [id, markup] of Object.entries(parts)) replace(id, markup);
   };
   const end = () => {
     source.close();
-    if (asking !== source) return;
-    asking = null;
+    if (stream !== source) return;
+    stream = null;
     results.removeAttribute("aria-busy");
-    say($("#summary")?.innerText ?? $(".problem")?.innerText ?? "");
+    announce($("#summary")?.innerText ?? $(".problem")?.innerText ?? "");
     document.dispatchEvent(new CustomEvent("dowse:settled"));
   };
-  source.addEventListener("first", take);
-  source.addEventListener("order", take);
+  source.addEventListener("first", update);
+  source.addEventListener("order", update);
   for (const name of ["done", "problem"]) {
     source.addEventListener(name, (event) => {
-      take(event);
+      update(event);
       end();
     });
   }
   source.onerror = () => {
     const note = document.createElement("p");
     note.className = "notice";
-    note.textContent = "The server did not answer. Try again in a moment.";
+    note.textContent = "The server does not respond. Try again in a moment.";
     results.prepend(note);
     end();
   };
@@ -130,7 +130,7 @@ function begin() {
     waiting = setTimeout(() => {
       const parameters = changed(control);
       show(parameters);
-      ask(parameters);
+      search(parameters);
     }, control.id === "q" ? WAIT_MS : 3 * WAIT_MS);
   });
   form.addEventListener("submit", (event) => {
@@ -138,7 +138,7 @@ function begin() {
     if (!parameters.get("q")) return;
     event.preventDefault();
     show(parameters, { push: true });
-    ask(parameters);
+    search(parameters);
   });
   addEventListener("popstate", () => {
     if (location.pathname !== "/") return;
@@ -146,7 +146,7 @@ function begin() {
     document.activeElement?.blur?.();
     fill(state());
     show(state());
-    ask(state());
+    search(state());
   });
   document.addEventListener("click", (event) => {
     const link = event.target.closest?.("a[data-search]");
@@ -155,11 +155,11 @@ function begin() {
     const parameters = new URL(link.href).searchParams;
     show(parameters, { push: true });
     fill(parameters);
-    ask(parameters);
+    search(parameters);
   });
 }
 
-// Which way is open is part of the address, too.
+// The URL includes the open score trace.
 document.addEventListener("toggle", (event) => {
   const panel = event.target;
   if (!panel.matches?.("details.why") || !form) return;
@@ -170,18 +170,18 @@ document.addEventListener("toggle", (event) => {
   show(parameters);
 }, true);
 
-// --- copying, judging -------------------------------------------------------------------------------
+// --- copy, feedback ---------------------------------------------------------------------------------
 
 async function copy(button) {
   try {
     await navigator.clipboard.writeText(button.dataset.copy);
   } catch (_refused) {
-    say("The browser did not let us copy.");
+    announce("The browser does not allow copying.");
     return;
   }
   const before = button.textContent;
   button.textContent = "Copied";
-  say("Copied");
+  announce("Copied");
   setTimeout(() => { button.textContent = before; }, 1200);
 }
 
@@ -198,7 +198,7 @@ document.addEventListener("submit", async (event) => {
   const answer = await fetch(judged.action, { method: "POST", body: sent, redirect: "manual" });
   const kept = answer.type === "opaqueredirect" || answer.ok;
   for (const each of all("button", judged)) each.setAttribute("aria-pressed", String(kept && each === event.submitter));
-  say(kept ? "Kept, for tuning" : "The server did not keep it");
+  announce(kept ? "Judgment stored" : "The server did not store the judgment");
 });
 
 // --- keys -------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ function themed(name) {
   try {
     localStorage.setItem("dowse-theme", name);
   } catch (_blocked) {
-    // It then holds for this page alone.
+    // Without storage the choice holds for this page only.
   }
 }
 
@@ -259,20 +259,20 @@ $("#theme-button").addEventListener("click", () => {
   themed(THEMES[(THEMES.indexOf(now) + 1) % THEMES.length]);
 });
 
-// --- the service map: what a box is tied to -----------------------------------------------------------
+// --- service map: highlight the calls of a box --------------------------------------------------------
 
 const map = $("#map");
 for (const box of map ? all(".box", map) : []) {
   const name = box.dataset.name;
-  const tied = all(".arrow", map).filter((each) => each.dataset.source === name || each.dataset.target === name);
-  const light = (on) => { for (const each of tied) each.classList.toggle("near", on); };
+  const calls = all(".arrow", map).filter((each) => each.dataset.source === name || each.dataset.target === name);
+  const light = (on) => { for (const each of calls) each.classList.toggle("near", on); };
   for (const kind of ["mouseenter", "focus"]) box.addEventListener(kind, () => light(true));
   for (const kind of ["mouseleave", "blur"]) box.addEventListener(kind, () => light(false));
 }
 
 // --- jobs -------------------------------------------------------------------------------------------
 
-async function renew() {
+async function refresh() {
   const answer = await fetch(location.href);
   if (!answer.ok) return;
   const next = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("live");
@@ -291,12 +291,12 @@ function follow() {
         const { phase, done, total } = job.progress;
         const bar = $("[data-part=bar]", card);
         if (total) { bar.max = total; bar.value = done; } else bar.removeAttribute("value");
-        $("[data-part=told]", card).textContent = `${phase} ${done}${total ? ` of ${total}` : ""}`;
+        $("[data-part=progress]", card).textContent = `${phase} ${done}${total ? ` of ${total}` : ""}`;
       }
       if (["done", "failed", "stopped"].includes(job.state)) {
         source.close();
-        say(`Job ${job.state}`);
-        renew();
+        announce(`Job ${job.state}`);
+        refresh();
       }
     });
     source.onerror = () => source.close();
@@ -306,7 +306,7 @@ function follow() {
 if ($("#live")) {
   follow();
   if ($("[data-refresh]")) {
-    setInterval(() => { if (!document.hidden && !$("[data-live-job]")) renew(); }, REFRESH_MS);
+    setInterval(() => { if (!document.hidden && !$("[data-live-job]")) refresh(); }, REFRESH_MS);
   }
 }
 

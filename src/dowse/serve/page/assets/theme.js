@@ -1,8 +1,8 @@
-// Before the page is drawn: the reader's own choice of light or dark, if there is one.
+// Apply the stored theme before the page is drawn.
 "use strict";
 try {
   const chosen = localStorage.getItem("dowse-theme");
   if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
 } catch (_blocked) {
-  // Without storage the system's choice holds.
+  // Without storage the theme of the system is used.
 }

@@ -1,0 +1,4 @@
+(config_file (body (block (identifier) @name) @block))
+
+(function_call (identifier) @call)
+(comment) @above

@@ -1,0 +1,132 @@
+"""Forms of secrets: tokens by their first characters, and structures that pair a name with a value.
+
+Each structure has a literal that a text must hold before its pattern runs, because patterns read slowly.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class TokenForm(NamedTuple):
+    """Form of a token: its first characters and the pattern of the others."""
+
+    starts: tuple[str, ...]
+    rest: re.Pattern[str]  # its group `secret` is masked, or else the whole match with the start
+
+
+class Structure(NamedTuple):
+    """Pattern whose group `secret` is masked; it runs on texts that hold the literal, in lower case."""
+
+    literal: str
+    pattern: re.Pattern[str]
+
+
+def _form(starts: str, rest: str) -> TokenForm:
+    return TokenForm(tuple(starts.split()), re.compile(rest))
+
+
+def _structure(literal: str, pattern: str) -> Structure:
+    return Structure(literal, re.compile(pattern.replace("NAMED", _NAMED), re.MULTILINE))
+
+
+_NAMED = r"(?:password|passwd|passphrase|pwd|secret|token|api[ _-]?key|access[_-]?key|private[_-]?key|credentials?)"
+
+FORMS = (
+    _form("AKIA ASIA ABIA ACCA", r"[0-9A-Z]{16}\b"),
+    _form("ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{30,255}"),
+    _form("github_pat_", r"[A-Za-z0-9_]{30,255}"),
+    _form("glpat- glrt- glcbt- gldt- glptt- glft- glimt- glagent- glsoat- glffct- GR1348941", r"[A-Za-z0-9_-]{16,64}"),
+    _form("xox", r"[abeoprs][-.][A-Za-z0-9.-]{10,255}"),
+    _form("xapp-", r"[0-9]-[A-Za-z0-9-]{20,255}"),
+    _form("hooks.slack.com/", r"(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9_/+-]{16,128})"),
+    _form("discord.com/api/webhooks/ discordapp.com/api/webhooks/", r"[0-9]{10,25}/(?P<secret>[A-Za-z0-9_-]{40,100})"),
+    _form("webhook.office.com/webhookb2/", r"(?P<secret>[A-Za-z0-9@/-]{40,300})"),
+    _form("sk_live_ sk_test_ rk_live_ rk_test_ whsec_ sk_prod_", r"[A-Za-z0-9+/=]{16,255}"),
+    _form("sk-", r"(?=[A-Za-z0-9_-]{0,64}[0-9])[A-Za-z0-9_-]{20,255}"),
+    _form("AIza", r"[A-Za-z0-9_-]{35}"),
+    _form("ya29. 1//0 GOCSPX-", r"[A-Za-z0-9_-]{20,512}"),
+    _form("eyJ", r"[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,2048}"),
+    _form("npm_", r"[A-Za-z0-9]{36}\b"),
+    _form("pypi-", r"[A-Za-z0-9_-]{40,512}"),
+    _form("rubygems_ rdme_", r"[a-z0-9]{40,80}\b"),
+    _form("SG.", r"[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,64}"),
+    _form("hf_ api_org_ gsk_ r8_ pplx- xai-", r"(?=[A-Za-z]{0,40}[0-9])[A-Za-z0-9]{30,90}\b"),
+    _form("dop_v1_ doo_v1_ dor_v1_", r"[a-f0-9]{64}\b"),
+    _form("hvs. hvb. hvr.", r"[A-Za-z0-9_-]{20,300}"),
+    _form("dckr_pat_ dckr_oat_", r"[A-Za-z0-9_-]{20,64}"),
+    _form("shpat_ shpca_ shppa_ shpss_ shptka_", r"[A-Fa-f0-9]{32}\b"),
+    _form("glc_ glsa_ sntrys_ sntryu_ ops_", r"[A-Za-z0-9+/_=-]{32,512}"),
+    _form("ATATT3 ATCTT3 ATBB ATOA", r"[A-Za-z0-9_=-]{24,255}"),
+    _form("AGE-SECRET-KEY-1", r"[A-Z0-9]{50,64}"),
+    _form("key-", r"[a-f0-9]{32}\b"),
+    _form("dapi dose", r"[a-f0-9]{32}(?:-[0-9])?\b"),
+    _form("NRAK- NRII- NRJS- NRAA- NRIQ- NRRA-", r"[A-Za-z0-9_-]{19,64}"),
+    _form("lin_api_ lin_oauth_", r"[A-Za-z0-9]{32,80}"),
+    _form("sq0atp- sq0csp- EAAAE", r"[A-Za-z0-9_-]{20,80}"),
+    _form("EAACEdEose0cBA EAAB EAAC", r"[A-Za-z0-9]{40,300}"),
+    _form("SK AC", r"[0-9a-f]{32}\b"),
+    _form("xkeysib- xsmtpsib-", r"[a-f0-9]{64}-[A-Za-z0-9]{16}"),
+    _form("HRKU-", r"[A-Za-z0-9_-]{30,80}"),
+    _form("dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", r"[A-Za-z0-9._-]{36,80}"),
+    _form("sl.", r"[A-Za-z0-9_=-]{60,200}"),
+    _form("dt0c01.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),
+    _form("EZAK EZTK", r"[A-Za-z0-9]{54}\b"),
+    _form("FLWSECK_TEST- FLWSECK- FLWSECK_", r"[A-Za-z0-9_-]{12,64}"),
+    _form("fio-u- figd_ figdr_ nfp_ sbp_ sgp_ tfp_ pnu_ pul- CCIPAT_ bkua_ aio_ CFPAT-", r"[A-Za-z0-9_=-]{28,100}"),
+    _form("pat-na1- pat-eu1-", r"[0-9a-f-]{36}\b"),
+    _form("ntn_ secret_", r"[A-Za-z0-9]{40,50}\b"),
+    _form("oy2", r"[a-z0-9]{43}\b"),
+    _form("pscale_tkn_ pscale_pw_ pscale_oauth_", r"[A-Za-z0-9_.=-]{32,64}"),
+    _form("PMAK-", r"[a-f0-9]{24}-[a-f0-9]{34}"),
+    _form("shippo_live_ shippo_test_", r"[a-f0-9]{40}"),
+    _form("tskey-", r"[a-z]{2,10}-[A-Za-z0-9-]{16,80}"),
+    _form("CLOJARS_", r"[a-f0-9]{60}"),
+    _form("duffel_live_ duffel_test_", r"[A-Za-z0-9_=-]{40,60}"),
+    _form("LTAI", r"[A-Za-z0-9]{16,24}\b"),
+    _form("AKCp", r"[A-Za-z0-9]{60,80}\b"),
+    _form("sk.eyJ pk.eyJ", r"[A-Za-z0-9_-]{20,200}\.[A-Za-z0-9_-]{20,40}"),
+    _form("fo1_ fm1_ fm2_", r"[A-Za-z0-9+/=_-]{40,600}"),
+    _form("MT MD Mj Mz ND NT Nj Nz OD OT", r"[A-Za-z0-9_-]{21,26}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w-])"),
+    _form("AQVN YCAJ", r"[A-Za-z0-9_-]{20,50}"),
+    _form("v1.0-", r"[a-f0-9]{24}-[a-f0-9]{146}"),
+    _form("AccountKey SharedAccessKey SharedAccessSignature", r"=(?P<secret>[A-Za-z0-9+/%&=]{32,256}={0,2})"),
+    _form("Bearer bearer BEARER", r"\s{1,4}(?P<secret>(?=\S{0,64}[0-9])[A-Za-z0-9._~+/-]{16,2048}=*)"),
+    _form("Basic basic BASIC", r"\s{1,4}(?P<secret>(?=\S{0,64}[0-9])[A-Za-z0-9+/]{12,512}={0,2})(?![\w-])"),
+)
+
+# In lower case, and each begins with a literal, which the engine of `re` finds fast.
+STRUCTURES = (
+    _structure(  # Kubernetes, Compose and task definitions: a name and a value in two fields
+        "value",
+        r"name\\?[\"']?\s{0,3}:\s{0,3}\\?[\"']?[\w.-]{0,80}NAMED\w{0,20}\\?[\"']?,?\s{1,80}\\?[\"']?value\\?[\"']?"
+        r"\s{0,3}:\s{0,3}\\?[\"']?(?P<secret>[^\s\"',}\\]{6,512})",
+    ),
+    _structure("</", r"<[\w.:-]{0,60}NAMED>\s{0,8}(?P<secret>[^<\s][^<\n]{4,256})</"),
+    _structure("env ", r"env[ \t]{1,4}\w{0,60}NAMED\w{0,10}[ \t]{1,4}(?P<secret>\S{6,256})"),
+    _structure(
+        "variable",
+        r"variable\s{1,8}\"[\w-]{0,60}(?:NAMED|key)[\w-]{0,20}\"\s{0,8}\{[^}]{0,400}?default\s{0,20}=\s{0,4}"
+        r"\"(?P<secret>[^\"\n]{6,256})\"",
+    ),
+    _structure("auth", r"auth(?<=[\"_]auth)\"?\s{0,4}[:=]\s{0,4}\"?(?P<secret>[a-z0-9+/]{8,512}={0,2})(?=[\"\s]|$)"),
+    _structure("curl", r"curl\b[^\n]{0,300}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"'$]{1,80}:(?P<secret>[^\s\"'$]{4,256})"),
+    _structure("mysql", r"mysql\w{0,8}\b[^\n]{0,200}?\s-p[\"']?(?P<secret>[^\s\"'$-][^\s\"']{4,128})"),
+    _structure("sshpass", r"sshpass\b[^\n]{0,200}?\s-p[\"' ]?(?P<secret>[^\s\"'$-][^\s\"']{4,128})"),
+    _structure("login", r"login\s{1,8}\S{1,200}\s{1,8}password\s{1,8}(?P<secret>\S{4,256})"),
+    _structure(":", r":(?:[0-9]{4,5}|\*):[\w.*-]{1,64}:[\w.*-]{1,64}:(?P<secret>[^\s:]{4,256})$"),
+    _structure(
+        "|",
+        r"\|\s{0,20}`?[\w .-]{0,40}NAMED[\w .-]{0,20}`?\s{0,40}\|\s{0,20}`?"
+        r"(?P<secret>(?=[^\s|`]{0,64}[0-9])(?=[^\s|`]{0,64}[a-z])[^\s|`]{8,128})`?\s{0,40}\|",
+    ),
+    _structure("set", r"set_?\w{0,30}NAMED\(\s{0,8}[\"'](?P<secret>[^\"'\s]{6,256})[\"']"),
+    _structure(":aa", r":(?<=[0-9]{8}:)(?P<secret>aa[a-z0-9_-]{33})(?![\w-])"),
+    _structure("private-lines", r"private-lines: [0-9]{1,4}\n(?P<secret>(?:[a-z0-9+/=]{4,80}\n?)+)"),
+    _structure("sig=", r"sig=(?P<secret>[a-z0-9%+/=]{20,256})"),
+    _structure("8q~", r"8q~(?P<secret>[\w~.-]{31,34})(?![\w~.-])"),
+    _structure(".atlasv1.", r"\.atlasv1\.(?P<secret>[a-z0-9_=-]{60,70})"),
+    _structure("-us1", r"(?<![0-9a-f])(?P<secret>[0-9a-f]{32}-us1[0-9]?)\b"),
+    _structure("-us2", r"(?<![0-9a-f])(?P<secret>[0-9a-f]{32}-us2[0-9]?)\b"),
+)

@@ -1,0 +1,145 @@
+"""Signals of a repository: how well the names of a file and of a symbol answer the query, and the kind of the file.
+
+The same words answer in names as in text, split at case, underscores and digits, as stems. Two words are alike if one
+begins the other. The constants are in docs/trials/repositories.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+
+import msgspec
+
+from dowse.query.plan.file_kinds import kind_rule
+from dowse.query.stages.sort import ranked_hits
+from dowse.query.stages.state import Hit, Query, QueryState
+from dowse.tokenizer import Tokenizer
+from dowse.types import Chunk
+
+NAME_WEIGHT = 0.3  # of the better name, beside the value in [0,1]
+STEM_WEIGHT = 0.25  # of the share of the file's words in F; below 1, so the query's share counts more
+SHORTEST_BEGINNING = 3  # letters of a word that begins another
+MOST_INITIALS = 4  # words that a short name stands for: sse is server-sent events
+BEARERS = frozenset(("mod", "index", "__init__", "__main__", "lib", "main"))  # files that bear their folder's name
+
+MESSAGE = re.compile(r"[\w.]+: ")
+
+
+class NameMatch(msgspec.Struct, frozen=True):
+    """Names of a chunk compared with the query, each in [0,1], and the factor of its file's kind."""
+
+    file: float
+    symbol: float
+    factor: float
+    kind: str = ""
+
+    @property
+    def best(self) -> float:
+        return max(self.file, self.symbol)
+
+    @property
+    def why(self) -> str:
+        return f"×{self.factor:g} {self.kind}" if self.kind else ""
+
+
+Matcher = Callable[[Chunk], NameMatch]
+
+
+def matcher(query: Query, tokenizer: Tokenizer, chunks: Sequence[Chunk]) -> Matcher:
+    """Return a function that compares the names of a chunk with the query; equal names are compared once."""
+    asked = Asked(tokenizer.words(query.text))
+    rule = kind_rule(query.text, asked.words, chunks, named=bool(query.mentions))
+    files: dict[str | None, float] = {None: 0.0}
+    symbols: dict[str | None, float] = {None: 0.0}
+
+    def match(chunk: Chunk) -> NameMatch:
+        path, symbol = chunk.file_path, chunk.symbol_name
+        if path not in files:
+            files[path] = file_match(asked, path or "", tokenizer)
+        if symbol not in symbols:
+            symbols[symbol] = symbol_match(asked, tokenizer.words(symbol or ""))
+        factor, kind = rule(chunk)
+        return NameMatch(files[path], symbols[symbol], factor, kind)
+
+    return match
+
+
+class Asked(dict[str, int]):
+    """Words of a query. By a word of a name, the words that it answers, as bits; computed when first read."""
+
+    def __init__(self, words: Iterable[str]) -> None:
+        super().__init__()
+        self.words = tuple(dict.fromkeys(words))
+        self._initials = "".join(each[0] for each in self.words)
+
+    def __missing__(self, word: str) -> int:
+        found = sum(1 << at for at, each in enumerate(self.words) if alike(word, each))
+        if not found and 1 < len(word) <= MOST_INITIALS and (at := self._initials.find(word)) >= 0:
+            found = ((1 << len(word)) - 1) << at
+        self[word] = found
+        return found
+
+    def share(self, names: Iterable[str]) -> float:
+        """Return the share of the query's words that a name answers."""
+        found = 0
+        for each in names:
+            found |= self[each]
+        return found.bit_count() / len(self.words) if self.words else 0.0
+
+    def back(self, names: Sequence[str]) -> float:
+        """Return the share of a name's words that the query has."""
+        return sum(self[each] > 0 for each in names) / len(names) if names else 0.0
+
+
+def alike(one: str, other: str) -> bool:
+    """Return whether two words are equal, or one of three letters or more begins the other."""
+    if len(one) > len(other):
+        one, other = other, one
+    return one == other or (len(one) >= SHORTEST_BEGINNING and other.startswith(one))
+
+
+def file_match(asked: Asked, path: str, tokenizer: Tokenizer) -> float:
+    """Return 1.25·share·back/(0.25·back + share): the query's words in the name and folder, and the name's in it."""
+    folder, _, file = path.rpartition("/")
+    stem, parent = file.partition(".")[0], folder.rpartition("/")[2]
+    if stem in BEARERS and parent:
+        stem, parent = parent, ""
+    own = tokenizer.words(stem)
+    share, back = asked.share([*own, *tokenizer.words(parent)]), asked.back(own)
+    return (1 + STEM_WEIGHT) * share * back / (STEM_WEIGHT * back + share) if share else 0.0
+
+
+def symbol_match(asked: Asked, own: Sequence[str]) -> float:
+    """Return the harmonic mean of the query's words in a name and of the name's words in the query."""
+    share, back = asked.share(own), asked.back(own)
+    return 2 * share * back / (share + back) if share else 0.0
+
+
+class Signals(msgspec.Struct, frozen=True):
+    """Stage that scores (v + 0.3·max(file, symbol))·kind/1.3, so that values stay in [0,1].
+
+    Not for a query that spells a name or is a message (`redis: connection pool timeout`): it asks for these very
+    words, and parts of them in names mislead.
+    """
+
+    tokenizer: Tokenizer
+    name: str = "signals"
+
+    def __call__(self, state: QueryState, /) -> QueryState:
+        if state.query.mentions or MESSAGE.match(state.query.text):
+            return state
+        chunks = [hit.found for hit in state.hits]
+        match = matcher(state.query, self.tokenizer, chunks)
+        found = [match(chunk) for chunk in chunks]
+        if all(not each.best and each.factor == 1 for each in found):
+            return state
+        rows = (_row(hit, each) for hit, each in zip(state.hits, found, strict=True))
+        return state.changed(hits=ranked_hits(self.name, rows))
+
+
+def _row(hit: Hit, match: NameMatch) -> tuple[Hit, float, str]:
+    value = (hit.value + NAME_WEIGHT * match.best) * match.factor / (1 + NAME_WEIGHT)
+    of = "symbol" if match.symbol >= match.file else "file"
+    why = f"({hit.value:.2f} + {NAME_WEIGHT:g}·{match.best:.2f} {of} name)/{1 + NAME_WEIGHT:g} {match.why}"
+    return hit, value, why.rstrip()
