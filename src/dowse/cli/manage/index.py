@@ -33,7 +33,7 @@ INDEX_OPTIONS = (
     option("--archives", is_flag=True, group="What", help="Also open zip and tar files inside folders."),
     option("--max-file-size", metavar="SIZE", group="What", help="Skip larger files: 500KB, 4MB [default: 4MB]."),
     option("--pseudonyms/--no-pseudonyms", default=None, group="What", help="Replace names, e-mail addresses and "
-           "phone numbers with pseudonyms. Stays on for this index until --no-pseudonyms."),
+           "phone numbers with pseudonyms. Stays on for this source until --no-pseudonyms."),
     option("--scrub/--no-scrub", default=None, hidden=True, callback=_old_scrub),
     option("--llm-summaries", is_flag=True, group="What", help="Add summaries by the language model."),
     option("--embedder", metavar="MODEL", group="Vectors",

@@ -77,7 +77,7 @@ def read_runs(data: bytes) -> PdfText:
 def _reason(message: str) -> str:
     if "assword" in message:
         return "encrypted PDF; save it without a password"
-    return f"damaged PDF or none at all ({message.rstrip('.')}); open and save it again"
+    return f"damaged, or not a PDF ({message.rstrip('.')}); open and save it again"
 
 
 def _page(document: PdfDocument, number: int) -> tuple[TextRun, ...]:
