@@ -25,6 +25,8 @@ from dowse.types import Chunk, ChunkId, Leg
 if TYPE_CHECKING:
     from dowse.store.snapshot import Snapshot
 
+_FREE_SUMS = 8  # accumulators that wait for the next queries, 12 bytes a chunk: two legs of four queries; chosen
+
 
 class LegSums(msgspec.Struct, frozen=True, eq=False):
     """Scores of all chunks that a word leg scanned: those of a small filter set, or an accumulator's."""
@@ -65,7 +67,7 @@ class SnapshotSession:
             scores = chosen.small.score(leg, query.terms, self._words.norms[leg])
             self._sums[leg] = LegSums(query, chosen.small, scores, None, _NO_MASK)
             return self._best(*holding(chosen.small.slots, scores), k)
-        sums = before.sums if before is not None and before.sums is not None else self._snapshot.accumulators.borrow()
+        sums = before.sums if before is not None and before.sums is not None else self._borrowed()
         found = self._words.best(leg, query, k, chosen.refusing, sums)
         self._sums[leg] = LegSums(query, None, _NO_SCORES, sums, chosen.refusing)
         return self._best(*found, k)
@@ -81,7 +83,7 @@ class SnapshotSession:
         return {leg: _spread(each, exist, 0.0) for leg, each in scores.items()} if missing else scores
 
     def held_terms(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Sequence[Mapping[Leg, tuple[str, ...]]]:
-        return self._words.held(self._slots(ids)[0], terms)
+        return self._snapshot.forward.held(self._slots(ids)[0], terms)
 
     def attainable_words(self, terms: Mapping[Leg, Sequence[str]]) -> Mapping[Leg, float]:
         return {leg: self._words.query(leg, of_leg).attainable for leg, of_leg in terms.items()}
@@ -105,8 +107,16 @@ class SnapshotSession:
             elif kept.sums is not None and (not len(kept.mask) or kept.mask[slots].all()):
                 found[leg] = kept.sums.sums[slots]
                 del self._sums[leg]
-                self._snapshot.accumulators.give_back(kept.sums)
+                if len(self._snapshot.free_sums) < _FREE_SUMS:
+                    self._snapshot.free_sums.append(kept.sums)
         return found
+
+    def _borrowed(self) -> ScoreAccumulator:
+        """Return a free accumulator: one of an index's length takes longer to make than a query."""
+        try:
+            return self._snapshot.free_sums.pop()
+        except IndexError:
+            return ScoreAccumulator()
 
     # --- vectors ------------------------------------------------------------------------------------
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,8 @@ Mask = NDArray[np.bool_]
 Codes = NDArray[np.uint32]
 _ABSENT = 0  # the code of "no value"
 _COLUMN = "column-"
-_KEPT_VALUES = 20_000  # values that are remembered from one writer to the next, some 3 MB; chosen
+_COMPARE: dict[type, Callable[[Any, float], Any]] = {Gt: operator.gt, Lt: operator.lt, Eq: operator.eq, Ne: operator.ne}
+_KEPT_VALUES = 20_000  # values whose codes are remembered, some 3 MB; chosen
 
 
 @lru_cache(256)
@@ -59,12 +60,9 @@ class ColumnWriter:
         self._codes: dict[str, dict[Any, int]] = {}  # by field and value, what was asked for so far
         self._last: dict[str, int] = {}  # the highest code of a field
 
-    def trim(self) -> None:
-        """Free memory until the next writer."""
+    def append(self, chunks: Sequence[Chunk], rows_before: int) -> None:
         if sum(map(len, self._codes.values())) > _KEPT_VALUES:
             self._codes.clear()
-
-    def append(self, chunks: Sequence[Chunk], rows_before: int) -> None:
         columns = {field: column for field, column in _columns(chunks).items() if column.count(None) < len(column)}
         new = [each for field, column in columns.items() for each in self._learn(field, column)]
         if new:
@@ -102,7 +100,7 @@ class ColumnWriter:
         return self._last[field]
 
 
-_text_fields = attrgetter(*TEXT_FIELDS)
+_text_fields = operator.attrgetter(*TEXT_FIELDS)
 
 
 def _columns(chunks: Sequence[Chunk]) -> dict[str, Sequence[Any]]:
@@ -141,32 +139,23 @@ class ColumnReader:
         """By code, whether the clause holds."""
         values = self._dictionary(clause.field)
         table = np.zeros(len(values) + 1, np.bool_)
-        if isinstance(clause, Eq | In):  # an exact value is looked up, not searched for
-            wanted = {str(each) for each in (clause.values if isinstance(clause, In) else (clause.value,))}
-            if all(isinstance(each, str) for each in (clause.values if isinstance(clause, In) else (clause.value,))):
-                table[1:] = [value in wanted for value in values]
-                return table
-        table[_ABSENT] = holds(clause, None)
-        table[1:] = [holds(clause, value) for value in values]
+        wanted = clause.values if isinstance(clause, In) else (clause.value,) if isinstance(clause, Eq) else ()
+        if wanted and all(isinstance(each, str) for each in wanted):  # looked up: `holds` takes longer
+            known = set(wanted)
+            table[1:] = [value in known for value in values]
+        else:
+            table[_ABSENT] = holds(clause, None)
+            table[1:] = [holds(clause, value) for value in values]
         return table
 
     def _number(self, clause: Clause) -> Mask:
         column = self._array(clause.field)
+        if isinstance(clause, In):
+            return np.isin(column, [float(each) for each in clause.values])
+        if not isinstance(clause, Gt | Lt | Eq | Ne):
+            raise TypeError(f"{clause} cannot be asked of a number")
         with np.errstate(invalid="ignore"):
-            match clause:
-                case Gt(_, bound):
-                    found = column > float(bound)
-                case Lt(_, bound):
-                    found = column < float(bound)
-                case Eq(_, wanted):
-                    found = column == float(wanted)
-                case Ne(_, wanted):
-                    found = column != float(wanted)
-                case In(_, values):
-                    found = np.isin(column, [float(each) for each in values])
-                case _:
-                    raise TypeError(f"{clause} cannot be asked of a number")
-        return np.asarray(found, np.bool_)
+            return np.asarray(_COMPARE[type(clause)](column, float(clause.value)), np.bool_)
 
     def _array(self, field: str) -> NDArray[Any]:
         """A column in full length; rows beyond its file have no value."""

@@ -16,7 +16,6 @@ from dowse.store.sql.database import Database
 if TYPE_CHECKING:
     from dowse.ports import Matrix, Vector
 
-_IN_LIMIT = 500
 _MOST_RECENT = 2048  # chosen: sorted, so many change two fifths of the pages that single ones would, of 100,000
 _FILED = "embedded"  # fact: the last number in the table of hashes
 
@@ -95,9 +94,9 @@ class VectorCache:
         numbers = [recent[model.number, each] for each in hashes if (model.number, each) in recent]
         others = [each for each in hashes if (model.number, each) not in recent]
         found: dict[str, Vector] = {}
-        for part in batches(numbers, _IN_LIMIT):
+        for part in batches(numbers):
             found |= self._vectors(f"embeddings WHERE number IN ({marks(part)})", part)
-        for part in batches(others, _IN_LIMIT):
+        for part in batches(others):
             # Two thirds of the time of IN, which builds a table.
             wanted = f"(WITH wanted(hash) AS (VALUES {','.join(['(?)'] * len(part))}) SELECT number FROM wanted"
             known = f"{wanted} CROSS JOIN embedded ON model = ? AND content_hash = hash)"
