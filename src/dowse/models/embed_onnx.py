@@ -37,7 +37,8 @@ class OnnxEmbedder:
         weights = open_weights(path)
         self._recipe = recipe
         self._threads = max(1, threads)
-        self._dimension = weights.shape.hidden
+        self.model = recipe.model
+        self.dimension = weights.shape.hidden
         # int8 was checked on BERT-like models; rotary ones run in fp32 until int8 is checked on real weights.
         exact = exact or weights.shape.rotary is not None
         try:
@@ -50,14 +51,6 @@ class OnnxEmbedder:
                 f"the tokenizer of model {recipe.model!r} in {path} is damaged ({err}); run `dowse models pull`"
             ) from err
 
-    @property
-    def model(self) -> str:
-        return self._recipe.model
-
-    @property
-    def dimension(self) -> int:
-        return self._dimension
-
     def embed(self, texts: Sequence[str], *, role: Role) -> Matrix:
         prefix = self._recipe.prefix(role)
         prefixed = [prefix + text for text in texts]
@@ -66,8 +59,8 @@ class OnnxEmbedder:
                 vectors = list(pool.map(self._vector, prefixed))
         else:
             vectors = [self._vector(text) for text in prefixed]
-        matrix = np.stack(vectors) if vectors else np.empty((0, self._dimension), np.float32)
-        return unit_rows(matrix, rows=len(prefixed), dimension=self._dimension, model=self.model)
+        matrix = np.stack(vectors) if vectors else np.empty((0, self.dimension), np.float32)
+        return unit_rows(matrix, rows=len(prefixed), dimension=self.dimension, model=self.model)
 
     def _vector(self, text: str) -> NDArray[np.float32]:
         ids = self._tokenizer.ids(plain(text[: self._tokens * _CHARACTERS_PER_TOKEN]))

@@ -55,25 +55,30 @@ def packs_in(path: Path) -> list[Path]:
 
 
 def folder_recipe(folder: Path, name: str) -> Recipe:
-    """Read the recipe of a folder. A hash of config and weight size tells models of one name apart."""
-    config, weights = folder / "config.json", folder / "model.safetensors"
-    missing = [file.name for file in (config, weights) if not file.is_file()]
+    """Read the recipe of a folder."""
+    missing = [each for each in ("config.json", "model.safetensors") if not (folder / each).is_file()]
     if missing:
         raise ModelUnavailableError(
             f"model folder {folder} has no {' and no '.join(missing)} (PyTorch .bin and sharded files are not read); "
             "choose another model with `dowse models list`"
         )
-    digest = hashlib.sha256(config.read_bytes() + str(weights.stat().st_size).encode()).hexdigest()
     prompts = _read(folder, "config_sentence_transformers.json").get("prompts") or {}
     query, chunk = known_prefixes(name)
     longest = _read(folder, "sentence_bert_config.json").get("max_seq_length") or MAX_TOKENS
     return Recipe(
-        model=f"{name}+{digest[:8]}",
+        model=identity(folder, name),
         pooling=_pooling(folder),
         query_prefix=prompts.get("query", query),
         chunk_prefix=prompts.get("document", prompts.get("passage", chunk)),
         max_tokens=min(MAX_TOKENS, longest),
     )
+
+
+def identity(folder: Path, name: str) -> str:
+    """Return the name with a short hash of config and weight size, which tells models of one name apart."""
+    size = (folder / "model.safetensors").stat().st_size
+    digest = hashlib.sha256((folder / "config.json").read_bytes() + str(size).encode()).hexdigest()
+    return f"{name}+{digest[:8]}"
 
 
 def known_prefixes(model: str) -> tuple[str, str]:
