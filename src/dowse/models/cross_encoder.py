@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from math import exp
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import numpy as np
 from dowse.errors import BadRequestError, ModelUnavailableError, NotFoundError
 from dowse.identity import embedded_text
 from dowse.models import registry
-from dowse.models.checks import plain
+from dowse.models.checks import CHARACTERS_PER_TOKEN, in_threads, plain
 from dowse.models.choose import NONE, PATH_STARTS, on_this_machine
 from dowse.models.onnx.encoder import Encoder
 from dowse.models.onnx.graph_builder import pair_graph
@@ -25,7 +24,6 @@ from dowse.ports import Candidate, Reporter
 
 DEFAULT = "cross-encoder/ms-marco-MiniLM-L-6-v2"
 MAX_TOKENS = 512  # of a pair; the models of this family were trained with it
-_CHARACTERS_PER_TOKEN = 32  # cut before tokenising, as for embedding
 _STEEPEST = 700.0  # e^710 is beyond a float
 
 
@@ -99,10 +97,7 @@ class CrossEncoderReranker:
             late = ends_s is not None and self._clock() >= ends_s
             return None if late else self._score(question, embedded_text(candidate.chunk))
 
-        if self._threads == 1 or len(candidates) < 2:
-            return [score(each) for each in candidates]
-        with ThreadPoolExecutor(min(self._threads, len(candidates))) as pool:
-            return list(pool.map(score, candidates))
+        return in_threads(score, candidates, self._threads)
 
     def rerank(self, query: str, candidates: Sequence[Candidate], top_k: int | None = None) -> list[Candidate]:
         """Sort and trim the candidates; `Candidate.value` is the new score."""
@@ -111,7 +106,7 @@ class CrossEncoderReranker:
         return sorted(found, key=lambda each: -each.value)[:top_k]
 
     def _score(self, query: str, passage: str) -> float:
-        pair = self._tokenizer.encode(query, plain(passage[: self._tokens * _CHARACTERS_PER_TOKEN]))
+        pair = self._tokenizer.encode(query, plain(passage[: self._tokens * CHARACTERS_PER_TOKEN]))
         kept = self._kept(pair.sequence_ids)
         ids, types = np.array(pair.ids)[kept], np.array(pair.type_ids, np.float32)[kept]
         logits = self._encoder.run(ids, types[:, None] * self._shift).tolist()
@@ -126,7 +121,7 @@ class CrossEncoderReranker:
 
     def _cut(self, query: str) -> str:
         """Cut the query to half the window, so that part of the passage fits."""
-        query = plain(query[: self._tokens * _CHARACTERS_PER_TOKEN])
+        query = plain(query[: self._tokens * CHARACTERS_PER_TOKEN])
         alone = self._tokenizer.encode(query, add_special_tokens=False)
         most = self._tokens // 2
         return query if len(alone.ids) <= most else query[: alone.offsets[most - 1][1]]

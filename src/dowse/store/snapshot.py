@@ -98,7 +98,7 @@ class Snapshot:
         return StoreStats(
             documents=self._documents,
             chunks=self.living,
-            vectors=self._vector_count,
+            vectors=int((self.row_of_slot[:-1][self.alive] >= 0).sum()),
             model=model.name if model else None,
             dimension=model.dimension if model else None,
         )
@@ -140,22 +140,8 @@ class Snapshot:
     def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:
         return self._database.chunks(ids, self.seq)
 
-    def get_at(self, ids: Collection[ChunkId], slots: Slots) -> Mapping[ChunkId, Chunk]:
-        """Chunks by id and by the slot of each."""
-        keys = self.keys[slots].tolist()
-        found = self._database.chunks_by_key(keys)
-        if len(found) < len(keys):  # replaced since, and the new ones are published
-            return self.get(ids)
-        return {each: found[key] for each, key in zip(ids, keys, strict=True)}
-
     def neighbours(self, ids: Collection[ChunkId], *, incoming: bool = False) -> Sequence[Edge]:
         return sorted(self._database.edges(ids, incoming=incoming), key=links.edge_order)
-
-    # --- for verification ----------------------------------------------------------------------------
-
-    def vector_of(self, slot: int) -> Vector | None:
-        row = int(self.row_of_slot[slot])
-        return self.vector_reader.get(np.array([row]))[0] if self.vector_reader is not None and row >= 0 else None
 
     # --- parts --------------------------------------------------------------------------------------
 
@@ -165,10 +151,6 @@ class Snapshot:
         if self.vector_reader is not None:
             found[self.vector_reader.slots] = np.arange(self.vector_reader.rows)
         return found
-
-    @cached_property
-    def _vector_count(self) -> int:
-        return int((self.row_of_slot[:-1][self.alive] >= 0).sum())
 
     def _index(self, constants: Bm25) -> WordIndex:
         with self._lock:

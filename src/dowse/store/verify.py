@@ -150,9 +150,9 @@ def _vectors(database: Database, snapshot: Snapshot, model: Model) -> Check:
     problems, embeddings, rows = [], VectorCache(database), _published_rows(database, snapshot)
     while batch := list(islice(rows, _BATCH)):
         known = embeddings.get(model, [row.content_hash for _, row in batch])
-        for slot, row in batch:
-            own = snapshot.vector_of(slot)
+        served, exist = snapshot.vectors(snapshot.ids[[slot for slot, _ in batch]])
+        for (_, row), own, exists in zip(batch, served, exist, strict=True):
             true = known.get(row.content_hash)
-            if own is not None and (true is None or np.abs(own - true).max() > rounding_error(true)):
+            if exists and (true is None or np.abs(own - true).max() > rounding_error(true)):
                 problems.append(f"chunk {row.id} has another vector than the database")
     return _result("vectors", problems, "served vectors are those of the database", _REBUILD)

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from dowse.errors import BadRequestError, ModelUnavailableError
+from dowse.errors import ModelUnavailableError
+from dowse.models.onnx.architecture import unsupported
 from dowse.models.onnx.graph_builder import Pooling
 from dowse.types import Role
 
@@ -96,14 +97,14 @@ def _pooling(folder: Path) -> Pooling:
     for module in _read(folder, "modules.json", empty=[]):
         kind = str(module.get("type", "")).rsplit(".", 1)[-1]
         if kind not in ("Transformer", "Pooling", "Normalize"):
-            raise _unsupported(folder, f"a layer of type {kind!r} after the encoder")
+            raise unsupported(folder, f"a layer of type {kind!r} after the encoder, which Dowse does not compute")
     modes = _read(folder, "1_Pooling/config.json")
     wanted = [key.removeprefix("pooling_mode_") for key, on in modes.items() if key.startswith("pooling_mode_") and on]
     if "pooling_mode" in modes:  # newer versions
         wanted = [str(modes["pooling_mode"])]
     known = {"cls_token": Pooling.CLS, "cls": Pooling.CLS, "mean_tokens": Pooling.MEAN, "mean": Pooling.MEAN}
     if len(wanted) > 1 or any(mode not in known for mode in wanted):
-        raise _unsupported(folder, f"pooling {' and '.join(wanted)!r}")
+        raise unsupported(folder, f"pooling {' and '.join(wanted)!r}, which Dowse does not compute")
     return known[wanted[0]] if wanted else Pooling.MEAN
 
 
@@ -119,10 +120,3 @@ def _read(folder: Path, name: str, empty: Any = None) -> Any:
     if not isinstance(value, type(empty)):
         raise ModelUnavailableError(f"{folder / name} holds {type(value).__name__}; download the model again")
     return value
-
-
-def _unsupported(folder: Path, what: str) -> BadRequestError:
-    return BadRequestError(
-        f"model folder {folder} asks for {what}, which Dowse does not compute; choose another model "
-        "(`dowse models list`), or serve this one behind an OpenAI-compatible address (https://host/v1#model)"
-    )

@@ -103,9 +103,9 @@ class PartWriter:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._states = StateFile(folder)
-        self.state = self._states.read()
-        if self._states.mark is None:
+        if self._states.mark is None:  # nothing was published yet
             make_folder(folder)
+        self.state = PartState(0, 0) if self._states.mark is None else read_state(folder)
         self.still = self._states.still
         self._files = {name: _Growing(f"{folder}/{name}", each) for name, each in self.state.files.items()}
 

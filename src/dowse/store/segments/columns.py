@@ -58,7 +58,6 @@ class ColumnWriter:
         self._part = part
         self._database = database
         self._codes: dict[str, dict[Any, int]] = {}  # by field and value, what was asked for so far
-        self._last: dict[str, int] = {}  # the highest code of a field
 
     def append(self, chunks: Sequence[Chunk], rows_before: int) -> None:
         if sum(map(len, self._codes.values())) > _KEPT_VALUES:
@@ -87,17 +86,12 @@ class ColumnWriter:
         for part in batches(list(unseen.values())):
             sql = f"SELECT value, code FROM dictionary WHERE field = ? AND value IN ({marks(part)})"
             stored.update(self._database.query(sql, [field, *part]))
-        new = [(field, text, self._next_code(field)) for text in dict.fromkeys(unseen.values()) if text not in stored]
+        last = self._database.query("SELECT ifnull(MAX(code), 0) FROM dictionary WHERE field = ?", [field])[0][0]
+        unknown = [text for text in dict.fromkeys(unseen.values()) if text not in stored]
+        new = [(field, text, code) for code, text in enumerate(unknown, last + 1)]
         stored.update((text, code) for _, text, code in new)
         known.update((value, stored[text]) for value, text in unseen.items())
         return new
-
-    def _next_code(self, field: str) -> int:
-        if field not in self._last:
-            rows = self._database.query("SELECT MAX(code) FROM dictionary WHERE field = ?", [field])
-            self._last[field] = rows[0][0] or 0
-        self._last[field] += 1
-        return self._last[field]
 
 
 _text_fields = operator.attrgetter(*TEXT_FIELDS)
@@ -127,13 +121,9 @@ class ColumnReader:
     def mask(self, where: Filter) -> Mask:
         mask = np.ones(self._rows, np.bool_)
         for clause in where:
-            mask &= self._clause(clause)
+            column = self._array(clause.field)
+            mask &= _compared(clause, column) if clause.field in NUMBER_FIELDS else self._table(clause)[column]
         return mask
-
-    def _clause(self, clause: Clause) -> Mask:
-        if clause.field in NUMBER_FIELDS:
-            return self._number(clause)
-        return np.asarray(self._table(clause)[self._array(clause.field)], np.bool_)
 
     def _table(self, clause: Clause) -> Mask:
         """By code, whether the clause holds."""
@@ -147,15 +137,6 @@ class ColumnReader:
             table[_ABSENT] = holds(clause, None)
             table[1:] = [holds(clause, value) for value in values]
         return table
-
-    def _number(self, clause: Clause) -> Mask:
-        column = self._array(clause.field)
-        if isinstance(clause, In):
-            return np.isin(column, [float(each) for each in clause.values])
-        if not isinstance(clause, Gt | Lt | Eq | Ne):
-            raise TypeError(f"{clause} cannot be asked of a number")
-        with np.errstate(invalid="ignore"):
-            return np.asarray(_COMPARE[type(clause)](column, float(clause.value)), np.bool_)
 
     def _array(self, field: str) -> NDArray[Any]:
         """A column in full length; rows beyond its file have no value."""
@@ -176,3 +157,12 @@ class ColumnReader:
             rows = self._database.query("SELECT value FROM dictionary WHERE field = ? ORDER BY code", [field])
             found = self._values[field] = [row[0] for row in rows]
         return found
+
+
+def _compared(clause: Clause, column: NDArray[np.float64]) -> Mask:
+    if isinstance(clause, In):
+        return np.isin(column, [float(each) for each in clause.values])
+    if not isinstance(clause, Gt | Lt | Eq | Ne):
+        raise TypeError(f"{clause} cannot be asked of a number")
+    with np.errstate(invalid="ignore"):
+        return np.asarray(_COMPARE[type(clause)](column, float(clause.value)), np.bool_)

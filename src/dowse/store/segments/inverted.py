@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dowse.errors import CorruptIndexError
 from dowse.store.kernels.numpy_kernel import Run
 from dowse.store.segments.arrays import PartReader, PartWriter
-from dowse.store.segments.forward import Entries, Slots, chunk_terms, entries_between, last_places
+from dowse.store.segments.forward import Entries, chunk_terms, entries_between, last_places
 
 _PREFIX = "run-"
 _TYPES = {"terms": "<u4", "ends": "<i8", "slots": "<u4", "counts": "<u2"}
@@ -168,14 +168,10 @@ def _merged(parts: Sequence[Entries]) -> Entries:
 
 def _entries_between(run: Run, low: int, high: int) -> Entries:
     first, end = np.searchsorted(run.terms, np.array([low, high], np.uint64)).tolist()
-    starts, ends = _spans(run, np.arange(first, end))
-    span = slice(int(starts[0]), int(ends[-1])) if end > first else slice(0, 0)
-    return np.repeat(run.terms[first:end], ends - starts), run.slots[span], run.counts[span]
-
-
-def _spans(run: Run, at: Slots) -> tuple[Slots, Slots]:
-    """Return where the entries of a run's terms begin and end."""
-    return np.where(at > 0, run.ends[at - 1], 0), run.ends[at]
+    start = int(run.ends[first - 1]) if first else 0
+    terms = np.repeat(run.terms[first:end], np.diff(run.ends[first:end], prepend=start))
+    span = slice(start, start + len(terms))
+    return terms, run.slots[span], run.counts[span]
 
 
 class InvertedReader:

@@ -74,10 +74,6 @@ class StateFile:
         self._handle: int | None = None
         self.mark = mark(self._path)  # of the last line that was read or written here
 
-    def read(self) -> PartState:
-        """Return the last state, or an empty one where nothing was published yet."""
-        return PartState(0, 0) if self.mark is None else read_state(self._folder)
-
     def still(self) -> bool:
         """Check that no other writer has written since. Only 33 lines in a clock tick could restore a mark."""
         return self.mark is not None and mark(self._path) == self.mark

@@ -118,14 +118,12 @@ def put_edges(database: Database, maker: str, edges: Mapping[str, Sequence[Edge]
         numbers = document_numbers(connection, edges)  # without documents deleted in the meantime
         old: list[EdgeKey] = []
         for part in batches(list(numbers.values())):
-            own = f"document IN ({marks(part)}) AND maker = ?"
             old += connection.execute(
-                f"SELECT source, target, relation, document FROM edges WHERE {own}", [*part, maker]
+                f"DELETE FROM edges WHERE document IN ({marks(part)}) AND maker = ?"
+                " RETURNING source, target, relation, document",
+                [*part, maker],
             )
         new = [row for each, number in numbers.items() for row in _edge_rows(edges[each], number, maker)]
-        connection.executemany(
-            "DELETE FROM edges WHERE source = ? AND target = ? AND relation = ? AND document = ?", old
-        )
         _insert_edges(connection, new)
         linked = [(number, maker) for number in numbers.values()]
         connection.executemany("INSERT OR IGNORE INTO linked VALUES (?, ?)", linked)
