@@ -24,7 +24,7 @@ from bench.quality_outcomes import OWN, Outcome
 from dowse.evaluate.collection import as_document, folder_name, opened
 from dowse.evaluate.datasets import Dataset, load
 from dowse.identity import id_number
-from dowse.models import open_embedder
+from dowse.models.choose import open_embedder
 from dowse.models.registry import DEFAULT
 from dowse.ports import Embedder
 

@@ -17,7 +17,7 @@ from dowse.evaluate.collection import opened
 from dowse.evaluate.datasets import load
 from dowse.evaluate.metrics import difference
 from dowse.evaluate.run import DEFAULT, QueryRunner
-from dowse.models import open_embedder
+from dowse.models.choose import open_embedder
 
 FOLDER = os.environ.get("DOWSE_QUALITY")  # read here: fixtures clear the environment
 CACHE = os.environ.get("DOWSE_QUALITY_CACHE")

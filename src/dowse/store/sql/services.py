@@ -42,13 +42,11 @@ def checked(
             )
         if edge.source != edge.target:
             key = (edge.source, edge.target, edge.type)
-            merged[key] = _merged(merged[key], edge) if key in merged else edge
+            if first := merged.get(key):
+                evidence = tuple(dict.fromkeys((*first.evidence, *edge.evidence)))
+                edge = replace(first, evidence=evidence, description=first.description or edge.description)
+            merged[key] = edge
     return tuple(sorted(services, key=lambda each: each.name)), tuple(merged[key] for key in sorted(merged))
-
-
-def _merged(first: ServiceEdge, second: ServiceEdge) -> ServiceEdge:
-    evidence = tuple(dict.fromkeys((*first.evidence, *second.evidence)))
-    return replace(first, evidence=evidence, description=first.description or second.description)
 
 
 def replace_graph(database: Database, services: Sequence[Service], edges: Sequence[ServiceEdge]) -> None:
