@@ -89,7 +89,7 @@ def test_docs_rank_behind_code_only_when_code_is_asked_for() -> None:
         text: kind_rule(text, TOKENIZER.words(text), chunks)(doc)[0]
         for text, chunks in [
             ("entity search", (code, code, code, code, doc)),
-            ("entity search too", (code, code, doc)),
+            ("entity search too", (code, doc)),
             ("retry", (code, doc, doc)),
             ("where does checkout call payment", (code, doc, doc)),
             ("where is the readme", (code, code, doc)),

@@ -10,7 +10,7 @@ import msgspec
 from dowse.types import Chunk
 
 ASIDE = 0.3  # factor of tests, examples and the like; 0.1 to 0.5 differ by less than 0.002 nDCG
-MOSTLY = 0.8  # share of code among the candidates of a repository; chosen: a team's index has less
+MOSTLY = 0.6  # share of code among the candidates of a repository; chosen: a team's index has less
 BEHIND = 0.5  # factor of docs and configs when code is asked for; 0.3 to 0.7 likewise
 
 
@@ -46,6 +46,11 @@ KINDS = (
         "generat generated proto protobuf stub stubs lock",
     ),
     _kind("migration", r"/migrations?/|/migrate/", "migrat migration migrations schema"),
+    _kind(
+        "boilerplate",
+        r"/(?:package-info\.java|module-info\.java|LICEN[CS]E[^/]*|NOTICE[^/]*|CODE_OF_CONDUCT\.\w+)$",
+        "licens license notic notice conduct packag modul",
+    ),
 )
 _DOC_LIST = """
     doc docs document readm readme guid guide changelog runbook adr page tutori instal install releas config configur

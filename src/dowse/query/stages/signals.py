@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 
 import msgspec
 
@@ -72,6 +73,8 @@ class Asked(dict[str, int]):
         super().__init__()
         self.words = tuple(dict.fromkeys(words))
         self._initials = "".join(each[0] for each in self.words)
+        for at, pair in enumerate(pairwise(self.words)):
+            self["".join(pair)] = 0b11 << at  # websocket answers WebSocket
 
     def __missing__(self, word: str) -> int:
         found = sum(1 << at for at, each in enumerate(self.words) if alike(word, each))
