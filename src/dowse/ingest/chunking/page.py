@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import msgspec
@@ -23,6 +23,7 @@ from dowse.types import CorpusType, Document
 
 _NUMBER = re.compile(r"(?:§\s*)?(?:appendix\s+)?(?:\d+(?:\.\d+)*|[ivx]{1,5}|[a-h])[.):]?[ \t—–-]+(?=\S)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
+_DATES = ("date", "created", "created_at", "published", "timestamp", "updated", "last_updated")
 _TYPE_KEYS = ("type", "kind", "category", "doc_type", "document_type", "layout")
 _NAMED = (
     (frozenset(("runbook", "runbooks", "playbook", "playbooks")), CorpusType.DOC_RUNBOOK),
@@ -127,28 +128,35 @@ class SectionedText(msgspec.Struct, frozen=True):
     text: str
     sections: Sequence[Section]  # touching each other, in order
     title: str | None = None  # None: the first heading, if it is of the first level
-    author: str | None = None
-    timestamp: datetime | None = None
-    meta: tuple[tuple[str, str], ...] = ()
+    meta: tuple[tuple[str, str], ...] = ()  # also names the author and the date
     page_starts: tuple[int, ...] = ()  # where each printed page starts in the text, if there are any
 
 
-def document_of(
-    file: SourceFile,
-    page: SectionedText,
-    lines: Callable[[int, int], Lines] | None = None,
-    meta: Iterable[tuple[str, str]] = (),
-) -> Document:
-    """Return the document; `lines` and `meta` are those of `build`."""
+def document_of(file: SourceFile, page: SectionedText, lines: Callable[[int, int], Lines] | None = None) -> Document:
+    """Return the document; `lines` are those of `build`."""
     budget = replace(PROSE, overlap_chars=0).fitted(page.text)  # its structure shows where to cut
     title = page.title or first_title(page.sections)
     headings = (name for section in page.sections for _, name in section.headings)
     kind = kind_by_content(file, title, headings, page.meta)
-    heading = Heading(title or file_name(file), page.author, page.timestamp, page.meta)
+    given = dict(page.meta)
+    date = next((given[key] for key in _DATES if given.get(key)), "")
+    author = given.get("author") or given.get("authors")
+    heading = Heading(title or file_name(file), author, moment(date), page.meta)
     spans = _pieces(kind, page, title, budget)
     if page.page_starts:
         spans = (_on_page(page, each) for each in spans)
-    return build(file, page.text, spans, kind=kind, heading=heading, lines=lines, meta=meta)
+    return build(file, page.text, spans, kind=kind, heading=heading, lines=lines)
+
+
+def moment(value: str) -> datetime | None:
+    """Parse ISO 8601 or seconds since the epoch as aware UTC; a naive time counts as UTC."""
+    try:
+        if re.fullmatch(r"\d{9,11}(\.\d+)?", value):
+            return datetime.fromtimestamp(float(value), UTC)
+        found = datetime.fromisoformat(value)
+    except (ValueError, OverflowError):
+        return None
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _on_page(page: SectionedText, piece: ChunkSpan) -> ChunkSpan:

@@ -14,7 +14,6 @@ from dowse.ingest.chunking.sections import Section, sections_of
 from dowse.ingest.pdf.layout import rows_of
 from dowse.ingest.pdf.runs import read_runs
 from dowse.ingest.pdf.text import PdfPage, text_of
-from dowse.ingest.readers.markdown import moment
 from dowse.ports import SourceFile
 from dowse.types import Document
 
@@ -43,12 +42,8 @@ def read_pdf(file: SourceFile) -> Document:
     pdf = text_of(rows_of(found.pages), len(found.pages))
     sections = sections_of(pdf.marks, 0, len(pdf.text))
     info = dict(found.info)
-    title = pdf.title or _plausible(info.get("Title", ""))
     meta = _meta(pdf, sections, info)
-    pairs = dict(meta)
-    page = SectionedText(
-        pdf.text, sections, title, pairs.get("authors"), moment(pairs.get("date", "")), meta, pdf.page_starts
-    )
+    page = SectionedText(pdf.text, sections, dict(meta).get("title"), meta, pdf.page_starts)
     document = document_of(file, page, no_lines)
     blank = [str(at) for at, runs in enumerate(found.pages, start=1) if not runs]
     # Of the document alone: no chunk needs them.

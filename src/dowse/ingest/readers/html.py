@@ -17,7 +17,6 @@ from dowse.errors import BadRequestError
 from dowse.ingest.chunking.document import Lines, decode, starts_of
 from dowse.ingest.chunking.page import SectionedText, document_of
 from dowse.ingest.chunking.sections import CutPoint, sections_of
-from dowse.ingest.readers.markdown import moment
 from dowse.ports import SourceFile
 from dowse.types import Document
 
@@ -260,17 +259,9 @@ def read_page(source: str) -> tuple[SectionedText, tuple[tuple[int, int], ...]]:
     tree.strip_tags(_DROPPED, recursive=True)
     root = _main(tree)
     found = HtmlText("", (), ()) if root is None else write_text(root, source)
-    pairs = dict(meta)
     headed = any(mark.level == 1 for mark in found.marks)
-    page = SectionedText(
-        found.text,
-        sections_of(found.marks, 0, len(found.text)),
-        None if headed else title,
-        pairs.get("author"),
-        moment(pairs.get("date", "")),
-        meta,
-    )
-    return page, found.lines
+    sections = sections_of(found.marks, 0, len(found.text))
+    return SectionedText(found.text, sections, None if headed else title, meta), found.lines
 
 
 def _check_depth(source: str) -> None:
