@@ -64,6 +64,9 @@ class EvalResults(msgspec.Struct, frozen=True, eq=False):
 @click.command(name="eval", cls=QueryCommand)
 @click.argument("datasets", nargs=-1, metavar="DATASET...", type=click.Path(path_type=Path))
 @add(INPUT_OPTIONS)
+@option("--cut", is_flag=True, group="Input",
+        help="Cut the documents of a folder into chunks and group the results by document, as `dowse index` and "
+             "`dowse search --group document` do [default: one chunk a document].")  # fmt: skip
 @add(query_options(("profile", "rerank"), old=("fusion", "legs", "alpha", "depth")))
 @add(BM25_OPTIONS)
 @add(OUTPUT)

@@ -27,7 +27,6 @@ INPUT_OPTIONS = (
     option("--judged", is_flag=True, group="Input", help="Use the judgments that `dowse judge` stored in the index."),
     option("--split", metavar="NAME", group="Input", help="Use this set of judgments [default: test, dev or train]."),
     option("--limit-queries", type=int, metavar="N", group="Input", help="Use N of the queries [default: all]."),
-    option("--chunk", "chunked", is_flag=True, group="Input", help="Split documents as `dowse index` does."),
     option("--embedder", metavar="MODEL", group="Input",
            help="Embed with auto, none, a name, a folder, a hub id or URL#model [default: auto]."),
     option("--cache", type=FOLDER, metavar="DIR", group="Input",
@@ -41,14 +40,14 @@ class EvalInputs(msgspec.Struct, frozen=True):
     split: str | None
     limit_queries: int | None
     embedder: str | None
-    chunked: bool
     judged: bool
     cache: Path | None
+    cut: bool = False  # of `dowse eval` alone
 
     @classmethod
     def taken(cls, flags: dict[str, Any]) -> EvalInputs:
         """Take the input options out of a command's flags."""
-        return cls(**{name: flags.pop(name) for name in cls.__struct_fields__})
+        return cls(**{name: flags.pop(name) for name in cls.__struct_fields__ if name in flags})
 
     @property
     def cache_folder(self) -> Path:
@@ -101,9 +100,7 @@ def _of_folder(place: Path, inputs: EvalInputs, models: Models, report: Reporter
     from dowse.evaluate.datasets import load
 
     dataset = load(place, inputs.split).limited(inputs.limit_queries)
-    with opened(
-        dataset, inputs.cache_folder, models.for_index(None), chunked=inputs.chunked, report=report
-    ) as collection:
+    with opened(dataset, inputs.cache_folder, models.for_index(None), cut=inputs.cut, report=report) as collection:
         yield collection
 
 
