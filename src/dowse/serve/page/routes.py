@@ -25,7 +25,7 @@ from dowse.serve.page.document import DocumentQuery, document_rows, document_vie
 from dowse.serve.page.hits import EditorLinks
 from dowse.serve.page.render import Templates, html, static
 from dowse.serve.page.service_map import service_map
-from dowse.serve.page.views import Values
+from dowse.serve.page.why import Values
 from dowse.serve.wire import result as wire
 from dowse.serve.wire.result import Object
 
