@@ -244,7 +244,7 @@ class Backend:
 
         texts = as_texts(self.engine.config)
         environment = {each.variable: texts[each.name] for each in SETTINGS if texts[each.name]}
-        return self._job(self._jobs.start(IndexTask(self.engine.path, real, embed, environment), shown))
+        return self._job(self._jobs.start(IndexTask(str(self.engine.path), real, embed, environment), shown))
 
     def jobs(self) -> Object:
         """List jobs, newest first."""
