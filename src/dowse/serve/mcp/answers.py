@@ -130,7 +130,7 @@ class ReadAnswer(PagedAnswer, frozen=True):
         yield from quoted(self.text, self.start_line)
 
 
-class McpSymbol(IndexedLines, frozen=True, kw_only=True):
+class McpSymbol(IndexedLines, frozen=True):
     """Definition of a symbol."""
 
     name: str
@@ -215,7 +215,7 @@ class OutlineAnswer(PagedAnswer, frozen=True):
         return self.entries
 
 
-class McpNeighbour(IndexedLines, frozen=True, kw_only=True):
+class McpNeighbour(IndexedLines, frozen=True):
     """Chunk linked to the target."""
 
     relation: str
