@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dowse.cli.evaluate.eval_inputs import INPUT_OPTIONS, EvalInputs, runners
+from dowse.cli.evaluate.eval_inputs import INPUT_OPTIONS, runners
 from dowse.cli.options import add, option
 from dowse.cli.session import CommandSession, SessionCommand
 from dowse.serve.wire.flags import FIELDS
@@ -48,7 +48,7 @@ def tune(session: CommandSession, datasets: tuple[Path, ...], stages: bool, save
     profile = session.config.profile
     with (
         progress(wanted=not session.quiet) as report,
-        runners(session, datasets, EvalInputs.taken(flags), report) as asked,
+        runners(session, datasets, flags, report) as asked,
     ):
         own = named(profile, asked[0].parts.profiles)
         default = Knobs.of(own)

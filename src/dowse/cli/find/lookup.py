@@ -11,7 +11,7 @@ import click
 from dowse.cli.options import option
 from dowse.cli.session import CommandSession, SessionCommand
 from dowse.serve.plain_text import clean, clean_line, clean_path, plural, table
-from dowse.serve.wire.result import Exit, chunk_object, outline_object, related_object, symbol_object
+from dowse.serve.wire.result import Exit, chunk_object, plain, related_object, symbol_object
 
 if TYPE_CHECKING:
     from dowse.lookup.outline import DocumentOutline
@@ -119,7 +119,7 @@ def outline(session: CommandSession, path: str, depth: int | None) -> int:
     with session.open_reader() as engine:
         found = engine.outline(path, depth=depth)
     if session.as_json:
-        session.emit_json({"target": path, "documents": [outline_object(each) for each in found]})
+        session.emit_json({"target": path, "documents": plain(found)})
     else:
         _print_outlines(session, found)
     return Exit.HITS

@@ -78,6 +78,12 @@ def document_address(uri: str, query: str = "", lines: tuple[int, int] | None = 
     return address(pairs, f"/documents/{path_part(uri)}") + f"#L{lines[0]}"
 
 
+def chunk_address(row: Mapping[str, Any], query: str = "") -> str:
+    """Link to the lines of a chunk, or of an entry with `source_uri`, in its document."""
+    first = row["start_line"]
+    return document_address(row["source_uri"], query, (first, row["end_line"] or first) if first else None)
+
+
 def path_part(path: str) -> str:
     """Quote a path; bytes of a file name that are not UTF-8 stay as they are."""
     return quote(path, safe="/", errors="surrogateescape")
