@@ -15,12 +15,15 @@ from dowse.filters import (
     NUMBER_FIELDS,
     TEXT_FIELDS,
     Clause,
+    Comparison,
     Eq,
     Filter,
     Gt,
     In,
     Lt,
     Ne,
+    Not,
+    Or,
     field_value,
     holds,
 )
@@ -133,11 +136,18 @@ class ColumnReader:
         return mask
 
     def _clause(self, clause: Clause) -> Mask:
+        if isinstance(clause, Not):
+            return ~self.mask(clause.where)
+        if isinstance(clause, Or):
+            found = np.zeros(self._rows, np.bool_)
+            for each in clause.filters:
+                found |= self.mask(each)
+            return found
         if clause.field in NUMBER_FIELDS:
             return self._number(clause)
         return np.asarray(self._table(clause)[self._array(clause.field)], np.bool_)
 
-    def _table(self, clause: Clause) -> Mask:
+    def _table(self, clause: Comparison) -> Mask:
         """By code, whether the clause holds."""
         values = self._dictionary(clause.field)
         table = np.zeros(len(values) + 1, np.bool_)
@@ -150,7 +160,7 @@ class ColumnReader:
         table[1:] = [holds(clause, value) for value in values]
         return table
 
-    def _number(self, clause: Clause) -> Mask:
+    def _number(self, clause: Comparison) -> Mask:
         column = self._array(clause.field)
         with np.errstate(invalid="ignore"):
             match clause:
