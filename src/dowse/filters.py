@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from math import isnan, nan
 from typing import TYPE_CHECKING
 
@@ -195,14 +196,14 @@ Moment = datetime | float | str
 
 
 def created_after(moment: Moment) -> Comparison:
-    return Gt("timestamp", _moment_seconds(moment))
+    return Gt("timestamp", moment_seconds(moment))
 
 
 def created_before(moment: Moment) -> Comparison:
-    return Lt("timestamp", _moment_seconds(moment))
+    return Lt("timestamp", moment_seconds(moment))
 
 
-def _moment_seconds(moment: Moment) -> float:
+def moment_seconds(moment: Moment) -> float:
     try:
         if isinstance(moment, str):
             return _seconds(datetime.fromisoformat(moment))
@@ -292,15 +293,20 @@ def field_value(chunk: Chunk, name: str) -> Value | None:
 
 
 def matches(chunk: Chunk, where: Filter) -> bool:
-    return all(_matches(chunk, clause) for clause in where)
+    return fulfils(partial(field_value, chunk), where)
 
 
-def _matches(chunk: Chunk, clause: Clause) -> bool:
+def fulfils(value_of: Callable[[str], Value | None], where: Filter) -> bool:
+    """Whether something with these values by field passes a filter."""
+    return all(_fulfils(value_of, clause) for clause in where)
+
+
+def _fulfils(value_of: Callable[[str], Value | None], clause: Clause) -> bool:
     if isinstance(clause, Or):
-        return any(matches(chunk, each) for each in clause.filters)
+        return any(fulfils(value_of, each) for each in clause.filters)
     if isinstance(clause, Not):
-        return not matches(chunk, clause.where)
-    return holds(clause, field_value(chunk, clause.field))
+        return not fulfils(value_of, clause.where)
+    return holds(clause, value_of(clause.field))
 
 
 def holds(clause: Comparison, value: Value | None) -> bool:
