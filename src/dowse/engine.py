@@ -321,11 +321,11 @@ class Engine:
 
         return symbols(name, self._store.reader(), self._tokenizer, kind=kind, limit=limit)
 
-    def documents(self, target: str) -> list[DocumentInfo]:
-        """Return the documents of a file, folder, `source/path`, glob or document id; possibly none."""
+    def documents(self, target: str = "", *, source: str | None = None) -> list[DocumentInfo]:
+        """Return the documents of a file, folder, `source/path`, glob or id; without one all, or those of a source."""
         from dowse.lookup.locate import documents_matching
 
-        return documents_matching(self._store, target)
+        return documents_matching(self._store, target) if target else list(self._store.documents(source))
 
     def outline(self, target: str, *, depth: int | None = None) -> tuple[DocumentOutline, ...]:
         """Return the outline of a file, or of every file of a folder or glob."""

@@ -18,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dowse.errors import BadRequestError
+from dowse.filters import moment_seconds
 from dowse.identity import bytes_hash, content_hash, document_id
 from dowse.ingest.links.linker import ExtractionCache, link
 from dowse.ingest.privacy.pseudonyms import pseudonymizer_of
@@ -61,7 +62,7 @@ class NewDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     source: str = SOURCE
     url: str = ""
     author: str = ""
-    created_at: datetime | float | None = None  # a number is seconds since the epoch
+    created_at: Any = None  # filters.Moment: a datetime, ISO 8601 text or seconds since the epoch
     parent: str = ""  # id of the document that this one belongs to
     channel: str = ""
     service: str = ""
@@ -255,12 +256,10 @@ def _plain(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _moment(value: datetime | float | None) -> datetime | None:
+def _moment(value: Any) -> datetime | None:
     if value is None:
         return None
-    if isinstance(value, datetime):
-        return value.astimezone(UTC) if value.tzinfo else value.replace(tzinfo=UTC)
     try:
-        return datetime.fromtimestamp(value, UTC)
+        return datetime.fromtimestamp(moment_seconds(value), UTC)
     except (ValueError, OverflowError, OSError) as err:
         raise BadRequestError(f"created_at {value!r} is no time; give ISO 8601 or seconds since the epoch") from err

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowse.errors import NotFoundError
-from dowse.filters import Ne, Prefix
+from dowse.filters import Ne, Not, Or, Prefix
 from dowse.ports import Candidate
 from dowse.query.assemble import Parts
 from dowse.query.explain.explanation import Explanation
@@ -231,6 +231,9 @@ def test_target_without_a_searched_chunk_is_refused() -> None:
 def test_clauses_are_told_in_words() -> None:
     assert clause_text(Ne("language", "go")) == "language is not go"
     assert clause_text(Prefix("file_path", "src/")) == "file_path starts with src/"
+    both = (Ne("language", "go"), Prefix("file_path", "src/"))
+    assert clause_text(Not(both)) == "not (language is not go and file_path starts with src/)"
+    assert clause_text(Or(both)) == "(language is not go) or (file_path starts with src/)"
 
 
 @given(st.integers(0, len(TEXTS) - 1), st.integers(1, 3), st.sampled_from([QUESTION, "queue locks", "heartbeat"]))

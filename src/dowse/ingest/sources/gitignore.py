@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from dowse.filters import linear_expression
+from dowse.globs import linear_expression
 
 LONGEST_PATTERN_CHARS = 4_000  # chosen: longer than any path; git has no limit
 IGNORE_FILES = (".gitignore", ".ignore", ".dowseignore")  # a later one has the last word

@@ -8,7 +8,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
-from dowse.filters import Clause
+from dowse.filters import Clause, Filter, Not, Or
 from dowse.identity import id_number
 from dowse.ports import Ids, QuerySession, Values
 from dowse.query.pipeline import PreparedQuery, iter_waves
@@ -204,8 +204,16 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
 
 def clause_text(clause: Clause) -> str:
     """Return a clause as `language is one of go, rust`."""
+    if isinstance(clause, Not):
+        return f"not ({_filter_text(clause.where)})"
+    if isinstance(clause, Or):
+        return " or ".join(f"({_filter_text(each)})" for each in clause.filters)
     value = getattr(clause, "values", None) or getattr(clause, "patterns", None) or (getattr(clause, "value", ""),)
     return f"{clause.field} {_OPERATORS.get(type(clause).__name__, 'matches')} {', '.join(map(str, value))}"
+
+
+def _filter_text(where: Filter) -> str:
+    return " and ".join(map(clause_text, where))
 
 
 def _stands_for(hit: Hit, chunk: Chunk) -> bool:

@@ -15,12 +15,15 @@ from dowse.filters import (
     NUMBER_FIELDS,
     TEXT_FIELDS,
     Clause,
+    Comparison,
     Eq,
     Filter,
     Gt,
     In,
     Lt,
     Ne,
+    Not,
+    Or,
     field_value,
     holds,
 )
@@ -121,11 +124,21 @@ class ColumnReader:
     def mask(self, where: Filter) -> Mask:
         mask = np.ones(self._rows, np.bool_)
         for clause in where:
-            column = self._array(clause.field)
-            mask &= _compared(clause, column) if clause.field in NUMBER_FIELDS else self._table(clause)[column]
+            mask &= self._clause(clause)
         return mask
 
-    def _table(self, clause: Clause) -> Mask:
+    def _clause(self, clause: Clause) -> Mask:
+        if isinstance(clause, Not):
+            return ~self.mask(clause.where)
+        if isinstance(clause, Or):
+            found = np.zeros(self._rows, np.bool_)
+            for each in clause.filters:
+                found |= self.mask(each)
+            return found
+        column = self._array(clause.field)
+        return _compared(clause, column) if clause.field in NUMBER_FIELDS else self._table(clause)[column]
+
+    def _table(self, clause: Comparison) -> Mask:
         """By code, whether the clause holds."""
         values = self._dictionary(clause.field)
         table = np.zeros(len(values) + 1, np.bool_)
@@ -159,7 +172,7 @@ class ColumnReader:
         return found
 
 
-def _compared(clause: Clause, column: NDArray[np.float64]) -> Mask:
+def _compared(clause: Comparison, column: NDArray[np.float64]) -> Mask:
     if isinstance(clause, In):
         return np.isin(column, [float(each) for each in clause.values])
     if not isinstance(clause, Gt | Lt | Eq | Ne):
