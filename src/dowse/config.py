@@ -31,8 +31,8 @@ RENAMED_KEYS: Mapping[str, str] = {"crowd": "hubness", "pull": "smoothing", "ste
 
 _EFFECTS = {
     "index": "read and write an index outside the project",
-    "embedder": "send indexed text to a server, or load a model from outside",
-    "reranker": "load a model from outside",
+    "embedder": "send indexed text to a server, or load a model from outside the project",
+    "reranker": "load a model from outside the project",
     "models_folder": "load models from outside the project",
     "llm_base_url": "send indexed text to a server",
 }  # of settings that a project's file may set only if it is trusted
@@ -56,8 +56,8 @@ SETTINGS = (
     ),
     ConfigKey("models_folder", "DOWSE_MODELS", "path", "Folder of downloaded models."),
     ConfigKey("threads", "DOWSE_THREADS", "count", "Number of threads for embedding."),
-    ConfigKey("max_file_bytes", "DOWSE_MAX_FILE_BYTES", "size", "Skip larger files: 500KB, 4MB."),
-    ConfigKey("scrub_names", "DOWSE_SCRUB_NAMES", "path", "File of names that --pseudonyms replaces, one a line."),
+    ConfigKey("max_file_bytes", "DOWSE_MAX_FILE_BYTES", "size", "Skip files larger than this, such as 500KB or 4MB."),
+    ConfigKey("scrub_names", "DOWSE_SCRUB_NAMES", "path", "File of names that --pseudonyms replaces, one per line."),
     ConfigKey(
         "kernel",
         "DOWSE_KERNEL",
@@ -177,7 +177,7 @@ def write_setting(file: Path, name: str, text: str) -> None:
     """Set one key in a settings file of our own and keep the rest."""
     import json
 
-    value = _from_text(setting(name), text, "config set")
+    value = _from_text(setting(name), text, name)
     # A TOML basic string is written as JSON writes it.
     line = f"{name} = {value}" if isinstance(value, int) else f"{name} = {json.dumps(text)}"
     rows, at = _rows(file, name)

@@ -350,7 +350,7 @@ class Engine:
             found = [each.chunk for each in self.symbols(target) if each.match in ("exact", "case")]
             if not found:
                 raise NotFoundError(
-                    f"{target!r} is no indexed file, line or symbol; run `dowse symbols {target}` for similar names"
+                    f"{target!r} is not an indexed file, line or symbol; run `dowse symbols {target}` for similar names"
                 ) from err
             return tuple(found)
 

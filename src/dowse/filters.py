@@ -209,7 +209,7 @@ def moment_seconds(moment: Moment) -> float:
             return _seconds(datetime.fromisoformat(moment))
         return _seconds(moment) if isinstance(moment, datetime) else float(moment)
     except (TypeError, ValueError) as err:
-        raise BadRequestError(f"{moment!r} is no time; give ISO 8601, a datetime or seconds since the epoch") from err
+        raise BadRequestError(f"{moment!r} is not a time; use ISO 8601, a datetime or seconds since the epoch") from err
 
 
 def from_request(request: QueryRequest) -> Filter:
@@ -272,7 +272,7 @@ def comparisons(where: Filter, depth: int = 0) -> Iterator[Comparison]:
 
 def _check_number(clause: Comparison) -> None:
     if isinstance(clause, Prefix | Glob):
-        raise BadRequestError(f"{clause.field} is a number: it has no prefix and no pattern; compare it instead")
+        raise BadRequestError(f"{clause.field} is a number; use eq, ne, in, gt or lt instead of a pattern")
     for value in clause.values if isinstance(clause, In) else (clause.value,):
         try:
             number = float(value)

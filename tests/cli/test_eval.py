@@ -140,7 +140,7 @@ def test_a_run_of_other_questions_is_refused(run: Run, garden: Path, tmp_path: P
 def test_eval_of_nothing_says_what_to_type(run: Run) -> None:
     result = run("eval")
     assert result.exit_code == 2
-    assert "run: dowse eval FOLDER" in result.stderr
+    assert "missing input; add a dataset folder" in result.stderr
 
 
 def test_odd_ids_are_told_and_not_fatal(run: Run, tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_an_old_flag_works_with_a_note_that_has_the_new_spelling(empty: Path, ol
     flag = old[0]
     before = request_fields(search.make_context("search", [*old, "x"]).params)
     assert before == request_fields(search.make_context("search", [*shlex.split(new), "x"]).params)
-    assert f"{flag} is deprecated and goes away in the next version; use: {new}\n" in _run("search", *old, "x")[2]
+    assert f"{flag} is deprecated and will be removed in the next version; use: {new}\n" in _run("search", *old, "x")[2]
     assert "deprecated" not in _run("search", *old, "-q", "x")[2]
     assert flag not in _run("search", "--help-all")[1]
 

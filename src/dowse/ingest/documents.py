@@ -78,7 +78,7 @@ def new_document(given: Any) -> NewDocument:
             return msgspec.json.decode(given, type=NewDocument)
         return msgspec.convert(given, NewDocument)
     except (msgspec.DecodeError, UnicodeDecodeError) as err:
-        raise BadRequestError(f"not a document: {err}") from err
+        raise BadRequestError(f"invalid document: {err}") from err
 
 
 def add_documents(
@@ -164,7 +164,7 @@ class _AddRun:
             self._writer.add_source(Source(source, ADDED_ROOT + source))
             self._sources[source] = ADDED_ROOT + source
         elif not root.startswith(ADDED_ROOT):
-            raise BadRequestError(f"source {source!r} is the folder {root}; choose another name for added documents")
+            raise BadRequestError(f"source {source!r} exists already, for {root}; choose another name")
 
     def _read(self, given: NewDocument, state: str) -> tuple[Document, int]:
         data = given.data or _encoded(given.text)
@@ -200,9 +200,9 @@ def _checked(given: NewDocument, max_bytes: int) -> NewDocument:
     if not given.id.strip() or len(given.id) > LONGEST_ID_CHARS or _NOT_IN_IDS.search(given.id):
         raise BadRequestError(f"an id has 1 to {LONGEST_ID_CHARS} characters and no control characters")
     if not _SOURCE_NAME.fullmatch(given.source):
-        raise BadRequestError(f"source {given.source!r} is not a name: up to 128 characters without a slash")
+        raise BadRequestError(f"invalid source name {given.source!r}; use up to 128 characters without a slash")
     if bool(given.data) == bool(given.text):
-        raise BadRequestError("give either text or data")
+        raise BadRequestError("missing content, or both kinds: give either text or data")
     size = len(given.data) or len(_encoded(given.text))
     if size > max_bytes:
         raise BadRequestError(f"{size:,} bytes exceed the limit of {max_bytes:,}; split it or raise max_file_bytes")
@@ -262,4 +262,4 @@ def _moment(value: Any) -> datetime | None:
     try:
         return datetime.fromtimestamp(moment_seconds(value), UTC)
     except (ValueError, OverflowError, OSError) as err:
-        raise BadRequestError(f"created_at {value!r} is no time; give ISO 8601 or seconds since the epoch") from err
+        raise BadRequestError(f"created_at {value!r} is not a time; give ISO 8601 or seconds since the epoch") from err

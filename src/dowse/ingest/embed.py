@@ -35,7 +35,7 @@ def embed_backlog(
         last: Sequence[Pending] = ()
         while texts := writer.pending(batch * _WINDOW_BATCHES):
             if texts == last:
-                raise CorruptIndexError("stored vectors are missing again; repair the index with `dowse rebuild`")
+                raise CorruptIndexError("stored vectors cannot be read back; repair the index with `dowse rebuild`")
             last = texts
             for group, vectors in _embedded(pool, embedder, texts, batch, 2 * threads):
                 writer.put_vectors([each.content_hash for each in group], vectors)

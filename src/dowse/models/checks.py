@@ -51,5 +51,5 @@ def unit_rows(matrix: Any, *, rows: int, dimension: int, model: str) -> Matrix:
 
 def _refusal(model: str, reason: str) -> ModelUnavailableError:
     return ModelUnavailableError(
-        f"model {model!r} {reason}; Dowse discarded the batch. Run `dowse doctor`, or choose another model"
+        f"model {model!r} {reason}; Dowse discarded the batch. Choose another model: `dowse models list`"
     )

@@ -75,7 +75,7 @@ class Endpoint:
             raise BadRequestError(f"{base_url!r} is not the address of an {what}; write it as https://host/v1")
         parts = urllib.parse.urlsplit(address.text)
         if api_key and not _PRINTABLE.fullmatch(api_key):  # the HTTP library would print it in its error
-            raise BadRequestError(f"the key of the {what} contains a character that no key has; check {key_variable}")
+            raise BadRequestError(f"the key of the {what} has a space or non-ASCII character; check {key_variable}")
         whole = parts._replace(path=parts.path.rstrip("/") + path, fragment="")
         return cls(what, whole.geturl(), api_key, sleep)
 
@@ -123,7 +123,7 @@ class Endpoint:
 
     def _message(self, problem: str) -> str:
         address = self.url.partition("?")[0]
-        text = f"{self.what} {address} {problem}; check the address and model, then run `dowse doctor`"
+        text = f"{self.what} {address} {problem}; check the address and the model, then retry"
         return text.replace(self.api_key, "…") if self.api_key else text
 
     def _exchange(self, data: bytes, limit_s: float) -> Reply:

@@ -104,7 +104,7 @@ class HttpLLM:
         if text is not None:
             return json_value(text, schema)
         if timeout_s <= 0:
-            raise DeadlineError(f"no time left for the language model {self.model}; raise --deadline")
+            raise DeadlineError(f"no time left for the language model {self.model}; raise deadline_s")
         text = self._ask(prompt, schema, timeout_s, max_tokens)
         try:
             value = json_value(text, schema)

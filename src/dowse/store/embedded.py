@@ -37,7 +37,7 @@ class EmbeddedStore:
         self._cache = WriterCache()
         if not (folder / DATABASE).exists():
             if read_only or not create:
-                raise NoIndexError(f"there is no index at {folder}; run `dowse index PATH` to make one")
+                raise NoIndexError(f"no index at {folder}; create one with: dowse index PATH --index {folder}")
             _create(folder)
         self.database = Database(folder / DATABASE, read_only=read_only)
         self.fact, self.set_fact = self.database.fact, self.database.set_fact
@@ -100,7 +100,7 @@ class EmbeddedStore:
                 if not left or (newer == place and newer.stamp() == stamp):
                     raise
             place = newer
-        raise CorruptIndexError(f"{self._derived} changes faster than it can be read")
+        raise CorruptIndexError(f"{self._derived} changed during every read; run the command again")
 
     def _model(self, place: Generation) -> Model | None:
         """Return the model that serves. A number always means the same model."""

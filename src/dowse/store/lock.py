@@ -37,7 +37,7 @@ class WriterLock:
                     holder = os.pread(self._file, 64, 0).decode("ascii", "replace").strip()
                     who = f" (process {holder})" if holder else ""
                     raise BusyError(
-                        f"another process{who} is writing to {folder}; wait for it, or run again with --wait"
+                        f"another process{who} is writing to {folder}; wait until it ends, or use `dowse index --wait`"
                     ) from err
             time.sleep(_POLL_S)
 

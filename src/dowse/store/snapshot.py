@@ -71,7 +71,7 @@ class Snapshot:
         self._columns = ColumnReader(part, database)
         self.inverted = InvertedReader(part)
         if self.inverted.covered > self.rows or (vector_state and vector_state.seq > self.seq):
-            raise CorruptIndexError(f"{place.rows} has lost chunks; run `dowse rebuild`")
+            raise CorruptIndexError(f"chunks are missing from {place.rows}; run `dowse rebuild`")
         self.vector_reader: VectorReader | None = None
         if model and vector_state:
             vectors = PartReader(place.vectors(model.number), vector_state, maps)

@@ -57,7 +57,8 @@ def _result(name: str, problems: list[str], fine: str, fix: str) -> Check:
 def _database(database: Database, *, deep: bool) -> Check:
     found = [row[0] for row in database.query("PRAGMA integrity_check" if deep else "PRAGMA quick_check")]
     problems = [] if found == ["ok"] else found
-    return _result("database", problems, "no damage found", "restore a backup, or index again")
+    fix = "restore a backup, or delete the index folder and run: dowse index PATH"
+    return _result("database", problems, "no damage found", fix)
 
 
 def _rows(database: Database) -> Check:
@@ -68,7 +69,8 @@ def _rows(database: Database) -> Check:
         chunks = (row.chunk for row in _all_rows(database))
         wrong = (each for each in chunks if text_hash(embedded_text(each)) != each.content_hash)
         problems = [f"chunk {each.id} does not match its hash" for each in wrong]
-    return _result("chunks", problems, f"{count} rows match their checksums", "index the sources again")
+    fix = "restore a backup, or delete the index folder and run: dowse index PATH"
+    return _result("chunks", problems, f"{count} rows match their checksums", fix)
 
 
 def _damaged(database: Database, table: str, key: str, data: str) -> tuple[int, list[int]]:
@@ -96,14 +98,14 @@ def _embeddings(database: Database) -> Check:
         " ON e.number = k.number AND e.model = k.model AND e.content_hash = k.content_hash WHERE e.number IS NULL"
     )[0][0]
     problems += [f"{astray} content hashes have no stored vector"] if astray else []
-    return _result("embeddings", problems, f"{count} vectors match their checksums", "dowse reembed")
+    return _result("embeddings", problems, f"{count} vectors match their checksums", "dowse reembed MODEL")
 
 
 def _published(store: EmbeddedStore, snapshot: Snapshot) -> Check:
     if snapshot.seq == store.database.seq():
         return Check("published", "ok", "every stored document is searchable")
     return Check(
-        "published", "warn", "stored documents are not searchable yet; a writer is at work or died", "dowse index"
+        "published", "warn", "stored documents are not searchable yet; a writer is running or crashed", "dowse index"
     )
 
 
@@ -139,10 +141,10 @@ def _terms(database: Database, snapshot: Snapshot) -> Check:
         of_leg = dict(zip(WORD_LEGS, (terms.code, [*terms.prose, *terms.stops]), strict=True))
         wanted = sorted({hash_term(term, leg) for leg, found in of_leg.items() for term in found})
         if snapshot.forward.terms_of(np.array([slot])).tolist() != wanted:
-            problems.append(f"chunk {row.id} has other terms in the forward index")
+            problems.append(f"the terms of chunk {row.id} differ from the forward index")
     runs = snapshot.inverted.disagreeing(snapshot.forward.entries)
-    problems += [f"the {each} are not those of the forward index" for each in runs]
-    return _result("terms", problems, "the word legs hold the words of the chunks", _REBUILD)
+    problems += [f"the {each} differ from the forward index" for each in runs]
+    return _result("terms", problems, "the word index matches the chunks", _REBUILD)
 
 
 def _vectors(database: Database, snapshot: Snapshot, model: Model) -> Check:
@@ -154,5 +156,5 @@ def _vectors(database: Database, snapshot: Snapshot, model: Model) -> Check:
         for (_, row), own, exists in zip(batch, served, exist, strict=True):
             true = known.get(row.content_hash)
             if exists and (true is None or np.abs(own - true).max() > rounding_error(true)):
-                problems.append(f"chunk {row.id} has another vector than the database")
-    return _result("vectors", problems, "served vectors are those of the database", _REBUILD)
+                problems.append(f"the vector of chunk {row.id} differs from the database")
+    return _result("vectors", problems, "the search vectors match the database", _REBUILD)

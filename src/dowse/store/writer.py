@@ -252,7 +252,7 @@ class EmbeddedWriter:
 
     def _need_model(self) -> Model:
         if self._filling is None:
-            raise ValueError("use_model comes first")
+            raise ValueError("call use_model before put_vectors")
         return self._filling
 
     def _missing(self, model: Model) -> Iterator[list[tuple[int, Row]]]:

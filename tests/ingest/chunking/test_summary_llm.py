@@ -70,7 +70,7 @@ def test_a_model_that_is_down_is_given_up_after_three_failures() -> None:
         found = [asked(plain) for _ in range(FAILURES_IN_A_ROW + 2)]
     assert found == [plain] * (FAILURES_IN_A_ROW + 2)
     assert len(endpoint.requests) == FAILURES_IN_A_ROW
-    assert asked.note.startswith("summaries are extractive from here on: ")
+    assert asked.note.startswith("the language model failed, so later summaries are extracts of the text: ")
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_a_line_that_starts_with_from_does_not_split_a_message() -> None:
 
 
 def test_what_holds_no_message_is_refused() -> None:
-    with pytest.raises(BadRequestError, match="is it a mailbox"):
+    with pytest.raises(BadRequestError, match="not a mailbox"):
         read("\n\n")
 
 

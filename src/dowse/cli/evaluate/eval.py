@@ -35,7 +35,7 @@ OUTPUT = (
     option("--ablate", is_flag=True, group="Output", help="Also measure without each part, to show its effect."),
     option("--worst", type=click.IntRange(1), metavar="N", group="Output", help="Show the N worst queries and why."),
     option("--report", "page", type=FILE, metavar="FILE", group="Output", help="Write a self-contained HTML report."),
-    option("--csv", "as_csv", is_flag=True, group="Output", help="Print one line of CSV a query."),
+    option("--csv", "as_csv", is_flag=True, group="Output", help="Print CSV, one line per query."),
     option("--run", "foreign", type=FILE, metavar="FILE", group="Output", help="Compare with this TREC run."),
     option("--save-run", type=FILE, metavar="FILE", group="Output", help="Write the rankings as a TREC run."),
 )
@@ -51,7 +51,7 @@ class EvalResults(msgspec.Struct, frozen=True, eq=False):
 
 
 @click.command(name="eval", cls=QueryCommand)
-@click.argument("datasets", nargs=-1, metavar="DATASET...", type=click.Path(path_type=Path))
+@click.argument("datasets", nargs=-1, metavar="[DATASET]...", type=click.Path(path_type=Path))
 @add(INPUT_OPTIONS)
 @option("--cut", is_flag=True, group="Input",
         help="Cut the documents of a folder into chunks and group the results by document, as `dowse index` and "
@@ -150,7 +150,7 @@ def _print(session: CommandSession, outputs: Mapping[str, Any], found: EvalResul
 
     for run in found.runs:
         for lost in run.degraded:
-            session.note(f"dowse: {run.dataset}: {lost.stage}: {lost.reason}")
+            session.note(f"dowse: {run.dataset}: stage {lost.stage}: {lost.reason}")
     if session.as_json:
         row = tables.runs_object(found.runs)
         row |= tables.comparison_object(found.runs[0], found.foreign) if found.foreign else {}

@@ -45,7 +45,7 @@ def runners(
     from dowse.models.choose import Models
 
     if not places and not flags["judged"]:
-        raise BadRequestError("missing input; run: dowse eval FOLDER, or dowse eval --judged")
+        raise BadRequestError("missing input; add a dataset folder, a judgments file, or --judged")
     session = session.with_config(embedder=flags["embedder"])
     config = session.config
     index = config.index or find_index(session.cwd) or new_index(session.cwd)

@@ -38,7 +38,7 @@ JUDGE_OPTIONS = (
 
 
 @click.command(cls=QueryCommand)
-@click.argument("words", nargs=-1, metavar="[QUERY...]")
+@click.argument("words", nargs=-1, metavar="[QUERY]...")
 @add(JUDGE_OPTIONS)
 @add(query_options(("profile", "rerank", "top_k"), old=()))
 def judge(session: CommandSession, words: tuple[str, ...], **flags: Any) -> int:

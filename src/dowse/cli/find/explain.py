@@ -56,7 +56,7 @@ def explanation(answer: Explanation, request: QueryRequest) -> Iterator[str]:
         yield f"Missing. Dropped at stage {answer.dropped_at.stage}: {clean_line(answer.dropped_at.reason)}."
     if answer.verified is not None:
         changed = replace(request, **dict(answer.verified.remedy.fields))
-        yield f"Fix: {clean_line(answer.verified.remedy.text)}. Its rank is then {answer.verified.rank}."
+        yield f"Fix: {clean_line(answer.verified.remedy.text)}. The target then ranks {answer.verified.rank}."
         yield f"Try: {command_line(changed)}"
     else:
         yield f"No fix found: Dowse tried {answer.tried} changes to the query."

@@ -99,7 +99,8 @@ def symbols(session: CommandSession, name: str, kind: str | None, limit: int) ->
     elif found:
         _print_symbols(session, found)
     else:
-        session.note(f"no symbol matches {name!r}; to search all text, run: dowse search {name}")
+        kind_text = f" of kind {kind!r}" if kind else ""
+        session.note(f"no symbol{kind_text} matches {name!r}; to search all text, run: dowse search {name}")
     return Exit.HITS if found else Exit.NOTHING
 
 
@@ -159,7 +160,7 @@ def _print_symbols(session: CommandSession, found: Iterable[SymbolMatch]) -> Non
             clean_line(each.kind or ""),
             clean_line(each.name),
             clean_line(each.signature or "")[:80],
-            "" if each.match in ("exact", "part") else f"({each.match})",
+            {"case": "(other case)", "start": "(prefix)"}.get(each.match, ""),
         )
         for each in found
     ]

@@ -31,7 +31,7 @@ def _old_scrub(ctx: click.Context, param: click.Parameter, value: bool | None) -
 INDEX_OPTIONS = (
     option("--rev", metavar="REV", group="What", help="Index a branch, tag or commit, without a checkout."),
     option("--archives", is_flag=True, group="What", help="Also open zip and tar files inside folders."),
-    option("--max-file-size", metavar="SIZE", group="What", help="Skip larger files: 500KB, 4MB [default: 4MB]."),
+    option("--max-file-size", metavar="SIZE", group="What", help="Skip files larger than SIZE [default: 4MB]."),
     option("--pseudonyms/--no-pseudonyms", default=None, group="What", help="Replace names, e-mail addresses and "
            "phone numbers with pseudonyms. Stays on for this source until --no-pseudonyms."),
     option("--scrub/--no-scrub", default=None, hidden=True, callback=_old_scrub),
@@ -42,13 +42,13 @@ INDEX_OPTIONS = (
     option("--watch", is_flag=True, group="Run", help="Keep running and index every change, until ctrl-C."),
     option("--wait", is_flag=True, group="Run", help="Wait for another writer to finish, instead of failing."),
     option("--workers", type=click.IntRange(0, 64), metavar="N", group="Run",
-           help="Read files in N processes; 0 uses none [default: as needed]."),
+           help="Read files in N worker processes; 0: in the main process [default: as needed]."),
     option("--why-skipped", is_flag=True, group="Output", help="List every skipped file with the reason."),
 )  # fmt: skip
 
 
 @click.command(cls=SessionCommand)
-@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
 @add(INDEX_OPTIONS)
 def index(
     session: CommandSession,
@@ -200,7 +200,7 @@ def reembed(session: CommandSession, model: str) -> int:
 @option("--again", is_flag=True, help="Link all documents, not only the changed ones.")
 @option("--llm", is_flag=True, help="Find further links with the configured language model.")
 @option("--most", metavar="N", type=click.IntRange(1), help="Stop after N documents, with --llm [default: no limit].")
-@option("--within", is_flag=True, help="Link within documents only, with --llm.")
+@option("--within", is_flag=True, help="Find links inside single documents only, with --llm.")
 def link(session: CommandSession, again: bool, llm: bool, most: int | None, within: bool) -> int:
     """Rebuild the links between code, docs and conversations.
 

@@ -49,7 +49,7 @@ def _status_lines(found: Status) -> list[str]:
         ("chunks", f"{found.chunks:,}"),
         ("vectors", f"{covered}, {found.pending:,} missing" if found.pending else covered),
         ("size", human_bytes(found.size_bytes)),
-        ("deleted", f"{found.dead_chunks:,} chunks, until the next compaction"),
+        ("deleted", f"{found.dead_chunks:,} chunks still on disk"),
     ]
     rows = [
         (

@@ -76,7 +76,7 @@ class LlmSummaries:
         except UnavailableError as err:
             self.failures += 1
             if self.failures >= FAILURES_IN_A_ROW:
-                self.note = f"summaries are extractive from here on: {err}"
+                self.note = f"the language model failed, so later summaries are extracts of the text: {err}"
             return {}
         self.failures = 0
         return summaries_of(reply, passages)

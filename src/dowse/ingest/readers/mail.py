@@ -50,7 +50,7 @@ def read_mail(file: SourceFile) -> Document:
     """Read mbox, in all its variants, and .eml. Only messages that cannot be parsed are left out."""
     mails = [mail for raw, lines in _messages(file.data) if (mail := _mail(raw, lines))]
     if not mails:
-        raise BadRequestError("no message in it can be read; is it a mailbox?")
+        raise BadRequestError("not a mailbox: no message can be read; convert it to mbox or add it to .dowseignore")
     known = {mail.id: mail for mail in reversed(mails)}
     groups: dict[str, list[Mail]] = {}
     roots = {mail.id: _root(mail, known) for mail in mails}

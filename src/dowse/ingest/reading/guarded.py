@@ -47,7 +47,7 @@ def _encodable(document: Document) -> Document:
     try:
         msgspec.msgpack.encode(document)
     except UnicodeEncodeError as err:
-        raise BadRequestError("skipped: a name in it holds half of a character (a lone surrogate)") from err
+        raise BadRequestError("skipped: a name in it is not valid Unicode (lone surrogate); rename it") from err
     return document
 
 

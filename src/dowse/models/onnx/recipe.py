@@ -118,5 +118,5 @@ def _read(folder: Path, name: str, empty: Any = None) -> Any:
     except ValueError as err:
         raise ModelUnavailableError(f"{folder / name} is not JSON ({err}); download the model again") from err
     if not isinstance(value, type(empty)):
-        raise ModelUnavailableError(f"{folder / name} holds {type(value).__name__}; download the model again")
+        raise ModelUnavailableError(f"{folder / name} must not be a {type(value).__name__}; download the model again")
     return value

@@ -144,7 +144,7 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
             if after.rank is not None:
                 continue
             if before is fused:
-                reason = f"fusion ranked it {fused.rank} of {fused.of}; later stages see {window}"
+                reason = f"fusion ranked it {fused.rank} of {fused.of}; later stages process the first {window}"
                 return DroppedAt("fuse", reason)
             return DroppedAt(after.stage, f"{after.stage} removed it, from rank {before.rank}")
         for before, after in reversed(steps):
@@ -176,7 +176,7 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
         if np.isnan(score):
             return StagePosition(asked.leg, None, found, None, "it has no vector yet")
         if asked.vector is None and score == 0:
-            return StagePosition(asked.leg, None, found, 0.0, "it holds no word of the question")
+            return StagePosition(asked.leg, None, found, 0.0, "it contains no word of the query")
         if not self.reader.passing(ids, self.state.query.where)[0]:
             return StagePosition(asked.leg, None, found, score, "the filter excludes it")
         row = _index(asked.found.ids, ids)

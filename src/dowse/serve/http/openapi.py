@@ -26,7 +26,7 @@ PROBLEM: Schema = {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "What is wrong, and what to change."},
+        "detail": {"type": "string", "description": "Cause of the problem, and the change that fixes it."},
     },
 }
 JOB: Schema = {

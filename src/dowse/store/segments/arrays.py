@@ -68,7 +68,7 @@ class _Growing:
         self.room = os.fstat(handle).st_size
         if self.room < self.size:
             os.close(handle)
-            raise CorruptIndexError(f"{self.path} is shorter than its state says; run `dowse rebuild`")
+            raise CorruptIndexError(f"{self.path} is truncated; run `dowse rebuild`")
         self.handle = handle
         return handle
 
@@ -226,7 +226,7 @@ def _mapped(path: str, size: int) -> mmap.mmap:
     try:
         room = os.fstat(handle).st_size
         if room < size:
-            raise CorruptIndexError(f"{path} is shorter than its state says; run `dowse rebuild`")
+            raise CorruptIndexError(f"{path} is truncated; run `dowse rebuild`")
         return mmap.mmap(handle, room, access=mmap.ACCESS_READ)
     finally:
         os.close(handle)

@@ -176,6 +176,6 @@ def _compared(clause: Comparison, column: NDArray[np.float64]) -> Mask:
     if isinstance(clause, In):
         return np.isin(column, [float(each) for each in clause.values])
     if not isinstance(clause, Gt | Lt | Eq | Ne):
-        raise TypeError(f"{clause} cannot be asked of a number")
+        raise TypeError(f"{clause} does not apply to a number")
     with np.errstate(invalid="ignore"):
         return np.asarray(_COMPARE[type(clause)](column, float(clause.value)), np.bool_)

@@ -180,7 +180,7 @@ class InvertedReader:
     def __init__(self, part: PartReader) -> None:
         stretches = self._stretches = _stretches(list(part.state.files))
         if [each.first for each in stretches] != [0, *(each.end for each in stretches)][: len(stretches)]:
-            raise CorruptIndexError(f"{part.folder} lacks a run of words; run `dowse rebuild`")
+            raise CorruptIndexError(f"a part of the word index in {part.folder} is missing; run `dowse rebuild`")
         self.covered = stretches[-1].end if stretches else 0
         self.runs = [_run(each, part.array) for each in stretches]
 

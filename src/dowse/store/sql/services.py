@@ -37,7 +37,7 @@ def checked(
     for edge in edges:
         if lost := [end for end in (edge.source, edge.target) if end not in names]:
             raise BadRequestError(
-                f"the edge {edge.source} → {edge.target} ends at {lost[0]!r}, which is no service; "
+                f"the edge {edge.source} → {edge.target} ends at {lost[0]!r}, which is not a service; "
                 "add it, as external if nothing declares it"
             )
         if edge.source != edge.target:
