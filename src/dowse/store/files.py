@@ -63,7 +63,7 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def write_at(handle: int, data: bytes, at: int) -> None:
+def write_at(handle: int, data: bytes | memoryview, at: int) -> None:
     """Write all of it, in as many calls as it takes."""
     while written := os.pwrite(handle, data, at):
         if written == len(data):

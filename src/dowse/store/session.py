@@ -134,7 +134,9 @@ class SnapshotSession:
             return np.full(len(ids), np.nan)
         rows = self._snapshot.row_of_slot[self._slots(ids)[0]]
         exist = rows >= 0
-        return _spread(vectors.score(vector, rows if exist.all() else rows[exist]), exist, np.nan)
+        if exist.all():
+            return vectors.score(vector, rows)
+        return _spread(vectors.score(vector, rows[exist]), exist, np.nan)
 
     def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
         rows, vectors = self._snapshot.row_of_slot[self._slots(ids)[0]], self._snapshot.vector_reader
@@ -193,8 +195,6 @@ _NO_SLOTS, _NO_MASK = np.empty(0, np.int64), np.empty(0, np.bool_)
 
 def _spread(values: Values, where: Mask, otherwise: float) -> Values:
     """Values at the places where they exist, another value elsewhere."""
-    if len(values) == len(where):
-        return values
     found = np.full(len(where), otherwise)
     found[where] = values
     return found

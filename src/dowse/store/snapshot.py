@@ -28,7 +28,7 @@ from dowse.store.sql.database import Database
 from dowse.store.sql.services import read_edges, read_services
 from dowse.store.sql.vector_cache import Model
 from dowse.store.word_index import TermFrequencies, WordIndex
-from dowse.types import Chunk, ChunkId, Edge, Leg
+from dowse.types import ChunkId, Edge, Leg
 
 _FORWARD_ROWS = 2000  # so few passing chunks are all scored, which is cheaper than a scan of all postings; chosen
 _SELECTIONS = 16  # remembered filters, a byte a chunk each; chosen
@@ -63,6 +63,7 @@ class Snapshot:
         vector_state = read_state(place.vectors(model.number)) if model else None
         part = PartReader(place.rows, PartState(0, 0) if place.number == UNPUBLISHED else None, maps)
         self.seq: int = part.state.seq
+        self.get = partial(database.chunks, seq=self.seq)
         self.rows = part.state.rows
         self.ids: Ids = part.array("ids", "<u8")
         self.keys: Slots = part.array("keys", "<i8")
@@ -136,9 +137,6 @@ class Snapshot:
         return 0 if self.vector_reader is None else int(self.selection(where).mask[self.vector_reader.slots].sum())
 
     # --- rows of SQLite -----------------------------------------------------------------------------
-
-    def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:
-        return self._database.chunks(ids, self.seq)
 
     def neighbours(self, ids: Collection[ChunkId], *, incoming: bool = False) -> Sequence[Edge]:
         return sorted(self._database.edges(ids, incoming=incoming), key=links.edge_order)

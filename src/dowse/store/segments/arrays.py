@@ -72,7 +72,7 @@ class _Growing:
         self.handle = handle
         return handle
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: memoryview) -> None:
         handle = self.handle if self.handle >= 0 else self.open()
         end = self.size + len(data)
         if end > self.room:
@@ -124,7 +124,7 @@ class PartWriter:
         try:
             if name not in self._files:
                 self._files[name] = _Growing(f"{self.folder}/{name}", FileState())
-            self._files[name].append(values.tobytes())
+            self._files[name].append(memoryview(values.tobytes()))  # a slice of a view copies nothing
         except OSError:
             with storing(self.folder, name):  # only on failure: an update appends to thirty files
                 raise
