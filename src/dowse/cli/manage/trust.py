@@ -45,7 +45,7 @@ def trust(paths: tuple[Path, ...], listed: bool, remove: bool, as_json: bool) ->
     if as_json:
         click.echo(msgspec.json.encode([{"path": path, "allowed": name} for path, name in rows]))
     elif listed:
-        for owner, name in rows:
+        for owner, name in rows or [("No folder is trusted.", record.ANYTHING)]:
             click.echo(clean_path(owner if name == record.ANYTHING else f"{owner}: {name}"))
     else:
         for path in paths:

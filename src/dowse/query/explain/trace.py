@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import msgspec
 import numpy as np
 
-from dowse.filters import Clause, Filter, Not, Or
+from dowse.filters import Clause, Filter, Gt, Lt, Not, Or
 from dowse.identity import id_number
 from dowse.ports import Ids, QuerySession, Values
 from dowse.query.pipeline import PreparedQuery, iter_waves
@@ -209,6 +210,9 @@ def clause_text(clause: Clause) -> str:
     if isinstance(clause, Or):
         return " or ".join(f"({_filter_text(each)})" for each in clause.filters)
     value = getattr(clause, "values", None) or getattr(clause, "patterns", None) or (getattr(clause, "value", ""),)
+    if clause.field == "timestamp" and isinstance(clause, Gt | Lt):
+        word = "after" if isinstance(clause, Gt) else "before"
+        return f"timestamp is {word} {datetime.fromtimestamp(float(clause.value), UTC):%Y-%m-%d %H:%M} UTC"
     return f"{clause.field} {_OPERATORS.get(type(clause).__name__, 'matches')} {', '.join(map(str, value))}"
 
 
