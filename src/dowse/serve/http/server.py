@@ -25,7 +25,6 @@ from dowse.config import Config
 from dowse.errors import BadRequestError, DowseError
 from dowse.serve.backend import Backend
 from dowse.serve.http.app import create_app
-from dowse.serve.http.context import Shutdown
 from dowse.serve.http.metrics import SHARED_FOLDER
 from dowse.serve.http.options import LONGEST_HEADERS_BYTES, ServerOptions
 from dowse.serve.http.workers import ServerWorkers, take_connections
@@ -94,10 +93,9 @@ def _run(server: uvicorn.Server, listening: socket.socket | None, ready: Callabl
 
 def server_for(setup: ServerSetup, backend: Backend | None = None) -> uvicorn.Server:
     """Make a server, not yet started, over the index or over an open backend."""
-    shutdown = Shutdown()
     backend = backend or Backend.open(setup.index, setup.config, setup.options.access, lives_on=True)
-    server = uvicorn.Server(_settings(setup, create_app(backend, setup.options, shutdown)))
-    shutdown.requested = lambda: server.should_exit
+    app = create_app(backend, setup.options, lambda: server.should_exit)
+    server = uvicorn.Server(_settings(setup, app))
     return server
 
 

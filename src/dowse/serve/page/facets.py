@@ -83,10 +83,10 @@ def _family_count(text: str, counts: Mapping[str, int]) -> int:
 
 def _unfiltered(backend: Backend, query: PageQuery, field: str, counts: Counts) -> Mapping[str, int]:
     """Count the values of a field without its own filter, which would leave only the chosen one."""
-    fields = TIME_RANGE if field == MONTH else (FIELDS[field][1],)
+    fields = tuple(TIME_RANGE) if field == MONTH else (FIELDS[field][1],)
     if not any(name in fields for name, _ in query.pairs):
         return counts.get(field, {})
-    freed = {"created_after": None, "created_before": None} if field == MONTH else {FIELDS[field][1]: ()}
+    freed = dict.fromkeys(TIME_RANGE.values()) if field == MONTH else {FIELDS[field][1]: ()}
     request = replace(query.request, rerank=False, mmr=False, top_k=1, explain=False, **freed)
     found: Counts = backend.query(request, facets=True)["facets"]
     return found.get(field, {})
