@@ -173,8 +173,8 @@ def new_index(start: Path) -> Path:
     return (_git_root(start) or start) / INDEX_FOLDER
 
 
-def write_setting(file: Path, name: str, text: str) -> None:
-    """Set one key in a settings file of our own and keep the rest."""
+def write_setting(file: Path, name: str, text: str) -> str:
+    """Set one key in a settings file of our own and keep the rest; return the value that it means."""
     import json
 
     value = _from_text(setting(name), text, name)
@@ -182,6 +182,7 @@ def write_setting(file: Path, name: str, text: str) -> None:
     line = f"{name} = {value}" if isinstance(value, int) else f"{name} = {json.dumps(text)}"
     rows, at = _rows(file, name)
     _replace(file, name, [line, *rows] if at is None else [*rows[:at], line, *rows[at + 1 :]])
+    return str(_from_text(setting(name), text, "config set", file.parent))
 
 
 def unset_setting(file: Path, name: str) -> bool:

@@ -130,7 +130,8 @@ class _AddRun:
                 each = _checked(new_document(row), self._max_bytes)
                 self._register(each.source)
             except BadRequestError as err:
-                problems.append(Problem(_name_of(row) or f"document {number}", str(err)))
+                name = row.get("id") if isinstance(row, dict) else getattr(row, "id", "")
+                problems.append(Problem(name if name and isinstance(name, str) else f"document {number}", str(err)))
                 continue
             found[document_id(each.source, each.id)] = each, bytes_hash(_ENCODE(each))
         stored = {info.id: info.content_hash for info in self._store.reader().documents_of(list(found))}
@@ -145,7 +146,10 @@ class _AddRun:
                 continue
             documents.append(document)
             masked_count += count
-        self._put(documents)
+        if documents:
+            self._writer.put(documents)
+        for document in documents:
+            self.extracted.add(document)
         written = {each.id for each in documents}
         changed = len(written & set(stored))
         self.report = replace(
@@ -176,24 +180,14 @@ class _AddRun:
         if result.document is None:
             raise BadRequestError(result.problem or "the document has no text")
         document = replace(_with_fields(result.document, given), content_hash=state)
-        document, count = masked(document) if _has_fields(given) else (document, 0)
+        has_fields = given.title or given.author or given.url or given.metadata or given.channel or given.parent
+        document, count = masked(document) if has_fields else (document, 0)
         if self._pseudonyms is not None:
             document, _ = self._pseudonyms.apply(document)
         return document, result.masked + count
 
-    def _put(self, documents: Sequence[Document]) -> None:
-        if documents:
-            self._writer.put(documents)
-            for each in documents:
-                self.extracted.add(each)
-
 
 _ENCODE = msgspec.json.Encoder(order="sorted").encode
-
-
-def _name_of(row: Any) -> str:
-    name = row.get("id") if isinstance(row, dict) else getattr(row, "id", "")
-    return name if isinstance(name, str) else ""
 
 
 def _checked(given: NewDocument, max_bytes: int) -> NewDocument:
@@ -226,10 +220,6 @@ def _kind(given: NewDocument, readers: dict[str, ReaderFactory]) -> FileKind:
     if not kind.known:
         kind = replace(kind, known=not given.data)
     return kind if given.corpus_type is None else replace(kind, corpus_type=given.corpus_type, own=True)
-
-
-def _has_fields(given: NewDocument) -> bool:
-    return bool(given.title or given.author or given.url or given.metadata or given.channel or given.parent)
 
 
 def _with_fields(document: Document, given: NewDocument) -> Document:

@@ -5,6 +5,7 @@ import re
 import shlex
 from calendar import monthrange
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
@@ -309,6 +310,7 @@ WISHES: dict[str, st.SearchStrategy[Any]] = {
         lambda each: each.replace(tzinfo=UTC)
     ),
     "legs": st.just(("dense", "bm25_nlp")),
+    "group": st.sampled_from(["none"]),
 }
 REQUESTS = st.builds(
     lambda text, wishes: QueryRequest(text, **wishes),
@@ -335,7 +337,8 @@ def test_the_copied_command_asks_the_same(request: QueryRequest) -> None:
     program, command, *words = shlex.split(copied(request)["CLI"])
     assert (program, command) == ("dowse", "search")
     assert not any(word.split("=")[0] in OLD_FLAGS for word in words[:-1])
-    assert search.main(words, standalone_mode=False) == request
+    found = search.main(words, standalone_mode=False)
+    assert found == replace(request, group=request.group or "none")  # a command groups unless it is told otherwise
 
 
 @given(REQUESTS)

@@ -71,10 +71,12 @@ def index(
     Reads only new and changed files. Without PATH, updates everything indexed before.
     """
     from dowse.cli.rich_output import progress
+    from dowse.ingest.sources.requests import IndexRequest, resolve
 
     if watch and (flags["rev"] or session.as_json):
         raise BadRequestError("--watch cannot be combined with --rev or --json; remove one")
     session = session.with_config(embedder=embedder, max_file_bytes=max_file_size)
+    resolve([IndexRequest(path, flags["rev"]) for path in paths], ())  # a wrong path must not leave an empty index
     with session.open_writer(create=bool(paths)) as engine:
         run = _runner(session, engine, paths, flags)
         with progress(wanted=not session.quiet) as report:
@@ -281,6 +283,6 @@ def _notes(session: CommandSession, report: IndexReport) -> None:
     elif not any((report.added, report.changed, report.removed, report.unchanged, report.embedded)):
         session.note("no files to index there; name another folder, or a file")
     elif report.pending:
-        session.note(f"{plural(report.pending, 'chunk')} without a vector; compute them with: dowse index")
+        session.note(f"{plural(report.pending, 'chunk')} without a vector; compute them with: {session.embed_command}")
     else:
         session.note('Try: dowse "where do we retry payments"')

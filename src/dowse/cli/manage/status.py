@@ -34,7 +34,7 @@ def status(session: CommandSession) -> int:
         found = engine.status()
     session.answer(plain(found), *_status_lines(found))
     if found.pending:
-        session.note("Compute the missing vectors: dowse index")
+        session.note(f"Compute the missing vectors: {session.embed_command}")
     return Exit.HITS
 
 

@@ -90,10 +90,13 @@ def _mail(raw: bytes, lines: tuple[int, int]) -> Mail | None:
     message = message_from_bytes(raw)
     subject = _header(message, "Subject")
     body = _own_words(_body(message))
-    files = _attached(message)
+    names = (part.get_filename() for part in _parts(message))
+    files = [" ".join(_printable(str(name)).split())[:200] for name in names if name]
     text = "\n".join(filter(None, (body, *(f"[file: {name}]" for name in files))))
     if not text and not subject:
         return None
+    written = _header(message, "From")
+    name, address = parseaddr(written)
     own = _ID.findall(_header(message, "Message-ID"))
     answered = _ID.findall(_header(message, "References") + " " + _header(message, "In-Reply-To"))
     listed = parseaddr(_header(message, "List-Id"))[1] or None
@@ -101,7 +104,7 @@ def _mail(raw: bytes, lines: tuple[int, int]) -> Mail | None:
         id=own[0] if own else f"<line-{lines[0]}>",
         parents=tuple(dict.fromkeys(answered)),
         subject=_REPLY_MARKS.sub("", subject) or subject,
-        author=_author(_header(message, "From")),
+        author=name or address or written or "someone",
         moment=_moment(_header(message, "Date")),
         body=text,
         lists=listed,
@@ -120,11 +123,6 @@ def _header(message: Message, name: str) -> str:
     except (HeaderParseError, LookupError, ValueError):
         text = value
     return " ".join(_printable(text).split())
-
-
-def _author(value: str) -> str:
-    name, address = parseaddr(value)
-    return name or address or value or "someone"
 
 
 def _moment(value: str) -> datetime | None:
@@ -177,11 +175,6 @@ def _html_text(source: str) -> str:
         return read_page(source)[0].text
     except BadRequestError:
         return ""  # too deep to be written by anyone
-
-
-def _attached(message: Message) -> list[str]:
-    names = (part.get_filename() for part in _parts(message))
-    return [" ".join(_printable(str(name)).split())[:200] for name in names if name]
 
 
 def _own_words(body: str) -> str:

@@ -64,8 +64,10 @@ def _curl(text: str, given: Mapping[str, Any], server: ServerAddress) -> str:
 
 
 def command_line(request: QueryRequest) -> str:
-    """Spell a request as a command for the shell."""
-    words = [word for name, value in _given(request).items() for word in flags.words(name, _typed(name, value))]
+    """Spell a request as a command for the shell, which groups by document unless told otherwise."""
+    given = {name: value for name, value in _given(request).items() if name != "group"}
+    given |= {} if request.group == "document" else {"group": "none"}
+    words = [word for name, value in given.items() for word in flags.words(name, _typed(name, value))]
     return shlex.join(["dowse", "search", *words, *(["--"] if request.text.startswith("-") else []), request.text])
 
 

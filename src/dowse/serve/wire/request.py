@@ -26,6 +26,7 @@ CLAUSES: Mapping[str, type[filters.Comparison]] = {
 }
 NESTED: Mapping[str, str] = {"or": "filters", "not": "where"}  # and the field that holds other clauses
 _NUMBER = re.compile(r"-?\d{9,}(\.\d+)?")  # seconds since the epoch in a URL; a date without dashes has 8 digits
+_BARE_FRACTION = re.compile(r"^\.(?=\d+$)")  # .3 for 0.3, which JSON does not allow
 _TRUTH: Mapping[str, bool] = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -118,7 +119,7 @@ def from_texts(name: str, texts: list[str]) -> Any:
         return _converted(name, [(key, value) for key, _, value in split], strict=False)
     if _takes_several(name):
         return _converted(name, texts, strict=False)
-    value: Any = texts[-1]
+    value: Any = _BARE_FRACTION.sub("0.", texts[-1])
     if bool in getattr(_kind(name), "__args__", (_kind(name),)):
         value = _TRUTH.get(texts[-1].lower(), value)
     return _converted(name, value, strict=False)
