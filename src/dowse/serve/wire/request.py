@@ -143,7 +143,7 @@ def _where(value: Any, depth: int = 0) -> filters.Filter:
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise BadRequestError('where: send a list of clauses such as {"op": "eq", "field": "language", "value": "go"}')
     if depth > filters.DEEPEST:
-        raise BadRequestError(f"where: more than {filters.DEEPEST} levels of or and not")
+        raise BadRequestError(f"where: more than {filters.DEEPEST} levels of or and not; use fewer")
     return tuple(_clause(dict(each), depth) for each in value)
 
 
@@ -154,7 +154,7 @@ def _clause(row: dict[str, Any], depth: int) -> filters.Clause:
     if op == "not" and list(row) == ["where"]:
         return filters.Not(_where(row["where"], depth + 1))
     if op in NESTED:
-        raise BadRequestError(f"where: {op} takes {NESTED[op]!r} and nothing else")
+        raise BadRequestError(f"where: {op} needs {NESTED[op]!r} and no other field")
     kind = CLAUSES.get(op) if isinstance(op, str) else None
     if kind is None:
         raise BadRequestError(f"where: unknown op {op!r}; choose from {', '.join((*CLAUSES, *NESTED))}")
