@@ -127,7 +127,8 @@ class _AddRun:
         problems: list[Problem] = []
         for number, row in rows:
             try:
-                each = _checked(new_document(row), self._max_bytes)
+                row = new_document(row)  # from here on a problem has the name of the document
+                each = _checked(row, self._max_bytes)
                 self._register(each.source)
             except BadRequestError as err:
                 problems.append(Problem(_name_of(row) or f"document {number}", str(err)))
