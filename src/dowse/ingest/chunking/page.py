@@ -14,7 +14,7 @@ from itertools import pairwise
 import msgspec
 from msgspec.structs import replace
 
-from dowse.ingest.chunking.document import ChunkSpan, Heading, Lines, build, file_name
+from dowse.ingest.chunking.document import ChunkSpan, Heading, Lines, build, file_name, trail
 from dowse.ingest.chunking.pack import PROSE, Budget, windows
 from dowse.ingest.chunking.sections import Section, first_title, merged, pieces_of
 from dowse.ingest.sources.kinds import PAGE, Kind, kind_of
@@ -145,10 +145,19 @@ def document_of(
     headings = (name for section in page.sections for _, name in section.headings)
     kind = kind_by_content(file, title, headings, page.meta)
     heading = Heading(title or file_name(file), page.author, page.timestamp, page.meta)
-    spans = _pieces(kind, page, title, budget)
+    spans = _signed(_pieces(kind, page, title, budget), page)
     if page.page_starts:
         spans = (_on_page(page, each) for each in spans)
     return build(file, page.text, spans, kind=kind, heading=heading, lines=lines, meta=meta)
+
+
+def _signed(pieces: Iterable[ChunkSpan], page: SectionedText) -> Iterator[ChunkSpan]:
+    """Add the author to the first piece, so that words find the name, unless its text has it."""
+    for number, piece in enumerate(pieces):
+        if not number and page.author and page.author not in page.text[slice(*piece.span)]:
+            yield replace(piece, context_prefix=trail(piece.context_prefix, page.author))
+        else:
+            yield piece
 
 
 def _on_page(page: SectionedText, piece: ChunkSpan) -> ChunkSpan:
