@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing
 from functools import partial
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from dowse.query.stream import Event
     from dowse.reports import Check, IndexReport, Status
     from dowse.store.snapshot import Snapshot
-    from dowse.store.writer import EmbeddedWriter
 
 WAIT_S = 24 * 3600.0  # for another writer; chosen: a job that waits longer has failed
 CONTEXT_TOKENS = 4000  # chosen: a few passages for a small model, cheap for a large one
@@ -223,17 +224,19 @@ class Engine:
         asked = self._components.allowed(requests_of(self._store, paths, rev, archives=archives), given=bool(paths))
         return index(self._store, asked, options, report, embedder)
 
-    def embed(self, report: Reporter | None = None) -> IndexReport:
-        """Embed the chunks that have no vector yet."""
+    def embed(self, report: Reporter | None = None, *, for_s: float = inf, wait_s: float = 0.0) -> IndexReport:
+        """Embed the chunks that have no vector yet, or as many as `for_s` seconds allow."""
         from dowse.ingest.embed import embed_backlog
         from dowse.reports import IndexReport
 
+        ends_s = monotonic() + for_s
         embedder = self._components.index_embedder(report)
         if embedder is None:
             raise ModelUnavailableError("no embedding model is configured; give one with --embedder")
-        with self._writer() as writer:
+        with closing(self._store.writer(wait_s=wait_s)) as writer:
             writer.use_model(embedder.model, embedder.dimension)
-            done = embed_backlog(writer, embedder, report, threads=self.config.threads)
+            threads, stop = self.config.threads, lambda: monotonic() >= ends_s
+            done = embed_backlog(writer, embedder, report, threads=threads, stop=stop)
             return IndexReport(embedded=done, pending=writer.pending_count())
 
     def reembed(self, embedder: str | Embedder, report: Reporter | None = None) -> IndexReport:
@@ -242,7 +245,7 @@ class Engine:
         from dowse.reports import IndexReport
 
         chosen = self._components.other_embedder(embedder, report)
-        with self._writer() as writer:
+        with closing(self._store.writer()) as writer:
             writer.replace_model(chosen.model, chosen.dimension)
             done = embed_backlog(writer, chosen, report, threads=self.config.threads)
             left = writer.pending_count()
@@ -255,7 +258,7 @@ class Engine:
         """Link chunks to the symbols, files and services they mention, as `index` does. `again`: for all documents."""
         from dowse.ingest.links.linker import MAKER, link
 
-        with self._writer() as writer:
+        with closing(self._store.writer()) as writer:
             if again:
                 writer.relink(MAKER, [info.id for info in self._store.documents()])
             return link(self._store, writer)
@@ -265,21 +268,26 @@ class Engine:
         from dowse.ingest.links.by_llm import link_by_llm
 
         llm = self._components.llm()
-        with self._writer() as writer:
+        with closing(self._store.writer()) as writer:
             return link_by_llm(self._store, writer, llm, options, report)
 
-    def add(self, documents: Iterable[NewDocument | Mapping[str, Any] | bytes], *, embed: bool = True) -> IndexReport:
-        """Add or replace documents that have no file, by source and id. Words are searchable when vectors start."""
+    def add(
+        self, documents: Iterable[NewDocument | Mapping[str, Any] | bytes], *, embed: bool = True, wait_s: float = 0.0
+    ) -> IndexReport:
+        """Add or replace documents that have no file, by source and id. Words are searchable when vectors start.
+
+        `wait_s`: seconds to wait for another writer.
+        """
         from dowse.ingest.documents import add_documents
 
-        with self._writer() as writer:
+        with closing(self._store.writer(wait_s=wait_s)) as writer:
             done = add_documents(self._store, writer, documents, self.config)
         if not embed or not done.pending or self._components.index_embedder(None) is None:
             return done
         made = self.embed()
         return msgspec.structs.replace(done, embedded=made.embedded, pending=made.pending)
 
-    def remove(self, targets: Sequence[str], *, missing_ok: bool = False) -> int:
+    def remove(self, targets: Sequence[str], *, missing_ok: bool = False, wait_s: float = 0.0) -> int:
         """Remove documents from the index: by path, folder, `source/path` glob or id. Files stay."""
         from dowse.ingest.documents import remove_documents
         from dowse.lookup.locate import documents_matching
@@ -287,12 +295,12 @@ class Engine:
         found = {info.id for target in targets for info in documents_matching(self._store, target)}
         if not found and not missing_ok:
             raise NotFoundError(f"no document matches {' '.join(targets)}; run `dowse status` to see the sources")
-        with self._writer() as writer:
+        with closing(self._store.writer(wait_s=wait_s)) as writer:
             return remove_documents(self._store, writer, found)
 
     def rebuild(self, report: Reporter | None = None) -> None:
         """Rebuild the search structures from the stored documents."""
-        with self._writer() as writer:
+        with closing(self._store.writer()) as writer:
             writer.compact()
 
     # --- look-ups -----------------------------------------------------------------------------------
@@ -374,14 +382,6 @@ class Engine:
         return staleness(self._store, self._store.reader(), document_ids)
 
     # --- private ------------------------------------------------------------------------------------
-
-    @contextmanager
-    def _writer(self) -> Iterator[EmbeddedWriter]:
-        writer = self._store.writer()
-        try:
-            yield writer
-        finally:
-            writer.close()
 
     def _prepared(self, request: QueryRequest, reader: StoreReader, **how: bool) -> PreparedQuery:
         from dowse.lookup.locate import staleness

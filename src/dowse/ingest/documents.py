@@ -125,7 +125,8 @@ class _AddRun:
         problems: list[Problem] = []
         for number, row in rows:
             try:
-                each = _checked(new_document(row), self._max_bytes)
+                row = new_document(row)  # from here on a problem has the name of the document
+                each = _checked(row, self._max_bytes)
                 self._register(each.source)
             except BadRequestError as err:
                 name = row.get("id") if isinstance(row, dict) else getattr(row, "id", "")

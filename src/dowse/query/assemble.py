@@ -70,6 +70,7 @@ class Step(msgspec.Struct, frozen=True):
     stage: Stage
     optional: bool = False  # an UnavailableError skips it, with a note
     even_late: bool = False  # runs after the deadline, too
+    when_answered: bool = False  # runs after metadata have answered the query, which ends the search
     may_hang: bool = False  # calls another process; abandoned at the deadline
 
 

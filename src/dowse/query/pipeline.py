@@ -165,8 +165,8 @@ def planned(
     expand = MOST_VARIANTS if profile.expand else 0
     wants_type = profile.classify_by_llm and request.query_type is None
     by_rules = plan(request.text, query_type=request.query_type)
-    if not expand and not wants_type:
-        return by_rules, ()
+    if (not expand and not wants_type) or (profile.metadata and by_rules.query_type is QueryType.METADATA):
+        return by_rules, ()  # metadata may answer without the cost of a language model
     if parts.llm is None:
         return by_rules, (Degradation("expand", NO_LLM),) if expand else ()
     # Half of the time, so that a slow model does not take the time of the legs.
@@ -232,8 +232,8 @@ def build(
         assembly.smoothing(),
         *((Step(hydrate),) for hydrate in hydrates),
         *later,
-        ((Step(CiteEvidence(reader), optional=True, even_late=True),) if about_documents else ()),
-        ((Step(AddServices(reader), optional=True),) if profile.expand_graph else ()),
+        ((Step(CiteEvidence(reader), optional=True, even_late=True, when_answered=True),) if about_documents else ()),
+        ((Step(AddServices(reader), optional=True, when_answered=True),) if profile.expand_graph else ()),
         (Step(Judge(reader, None if embedder is None else embedder.model), optional=True, even_late=True),),
     )
     names = [step.stage.name for wave in waves for step in wave]
@@ -253,6 +253,8 @@ def iter_waves(
     """Yield the state after each wave, so that a stream can show early hits while later stages work."""
     trace: tuple[StageTrace, ...] = ()
     for wave in waves:
+        if state.metadata_answer is not None and not all(step.when_answered for step in wave):
+            continue
         attempts = _attempt_all(wave, state, executor, deadline)
         state = _join(state, attempts)
         trace += tuple(attempt.trace for attempt in attempts)

@@ -104,7 +104,7 @@ def result_with(chunks: tuple[ScoredChunk, ...], traced: Traced, context: Result
         groups=groups_of(hits, chunks, state, context),
         query_type=state.query_type,
         answer_style=context.answer_style,
-        nothing_found=not chunks or (sure is not None and sure.nothing_found),
+        nothing_found=state.metadata_answer is None and (not chunks or (sure is not None and sure.nothing_found)),
         confidence=None if sure is None else sure.value,
         degraded=state.degraded,
         expanded_queries=(context.request.text, *variants) if variants else (),
