@@ -115,6 +115,21 @@ def test_docs_rank_behind_code_only_when_code_is_asked_for() -> None:
     assert list(of.values()) == [BEHIND, 1.0, 1.0, BEHIND, 1.0]
 
 
+@pytest.mark.parametrize(
+    ("text", "factors"),
+    [
+        ("where does checkout call payment", [1.0, BEHIND]),
+        ("where does the checkout service call the payment service", [1.0, BEHIND]),
+        ("where does billing call payment", [1.0, 1.0]),  # no file of billing is known
+        ("checkout calls payment", [1.0, 1.0]),
+    ],
+)
+def test_a_call_is_in_the_files_of_the_caller(text: str, factors: list[float]) -> None:
+    chunks = [in_file("src/checkoutservice/main.go"), in_file("src/paymentservice/server.js")]
+    rule = kind_rule(text, TOKENIZER.words(text), chunks)
+    assert [rule(chunk)[0] for chunk in chunks] == factors
+
+
 def test_the_stage_explains_its_arithmetic() -> None:
     store = MemoryStore()
     text = "opens a connection and retries the call"
