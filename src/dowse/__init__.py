@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from dowse.adapters.openai_tool import KnowledgeTool as KnowledgeTool
     from dowse.engine import Engine as Engine
     from dowse.engine import open as open
+    from dowse.filters import any_of as any_of
     from dowse.filters import by_author as by_author
     from dowse.filters import by_channel as by_channel
     from dowse.filters import by_corpus as by_corpus
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from dowse.filters import by_source as by_source
     from dowse.filters import created_after as created_after
     from dowse.filters import created_before as created_before
+    from dowse.filters import exclude as exclude
     from dowse.filters import exclude_document as exclude_document
     from dowse.ingest.documents import NewDocument as NewDocument
     from dowse.ingest.readers.plugin import Piece as Piece
@@ -84,6 +86,7 @@ _HOME = {
     "ScoredChunk": "dowse.types",
     "ServiceContext": "dowse.types",
     "Source": "dowse.types",
+    "any_of": "dowse.filters",
     "apply_mmr": "dowse.query.stages.mmr",
     "build_document": "dowse.ingest.readers.plugin",
     "by_author": "dowse.filters",
@@ -99,6 +102,7 @@ _HOME = {
     "by_source": "dowse.filters",
     "created_after": "dowse.filters",
     "created_before": "dowse.filters",
+    "exclude": "dowse.filters",
     "exclude_document": "dowse.filters",
     "open": "dowse.engine",
     "reciprocal_rank_fusion": "dowse.query.stages.fusion",

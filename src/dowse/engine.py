@@ -191,7 +191,7 @@ class Engine:
         *,
         rev: str | None = None,
         archives: bool = False,
-        scrub: bool | None = None,
+        pseudonyms: bool | None = None,
         embed: bool = True,
         wait: bool = False,
         report: Reporter | None = None,
@@ -202,7 +202,7 @@ class Engine:
         """Index files, folders, globs and archives, words first; read only files that changed.
 
         Without paths, index all earlier paths again. `rev`: index a repository at a revision, without a checkout.
-        `archives`: open archives inside folders. `scrub`: turn pseudonyms for people on or off for this index.
+        `archives`: open archives inside folders. `pseudonyms`: turn them on or off for these sources.
         `llm_summaries`: summarise sections and documents with the language model. `how`: finer options.
         """
         from dowse.ingest.chunking.summary_llm import LlmSummaries
@@ -216,7 +216,7 @@ class Engine:
             wait_s=WAIT_S if wait else 0.0,
             embed_threads=self.config.threads,
             kinds=self.config.kinds,
-            pseudonyms=PseudonymOptions(scrub, self.config.scrub_names),
+            pseudonyms=PseudonymOptions(pseudonyms, self.config.pseudonym_names),
             summaries=LlmSummaries(self._components.llm()) if llm_summaries else None,
         )
         embedder = (lambda: self._components.index_embedder(report)) if embed else None
@@ -273,7 +273,7 @@ class Engine:
         from dowse.ingest.documents import add_documents
 
         with self._writer() as writer:
-            done = add_documents(self._store, writer, documents, self.config.max_file_bytes, self.config.scrub_names)
+            done = add_documents(self._store, writer, documents, self.config)
         if not embed or not done.pending or self._components.index_embedder(None) is None:
             return done
         made = self.embed()
@@ -321,11 +321,11 @@ class Engine:
 
         return symbols(name, self._store.reader(), self._tokenizer, kind=kind, limit=limit)
 
-    def documents(self, target: str) -> list[DocumentInfo]:
-        """Return the documents of a file, folder, `source/path`, glob or document id; possibly none."""
+    def documents(self, target: str = "", *, source: str | None = None) -> list[DocumentInfo]:
+        """Return the documents of a file, folder, `source/path`, glob or id; without one all, or those of a source."""
         from dowse.lookup.locate import documents_matching
 
-        return documents_matching(self._store, target)
+        return documents_matching(self._store, target) if target else list(self._store.documents(source))
 
     def outline(self, target: str, *, depth: int | None = None) -> tuple[DocumentOutline, ...]:
         """Return the outline of a file, or of every file of a folder or glob."""
@@ -350,7 +350,7 @@ class Engine:
             found = [each.chunk for each in self.symbols(target) if each.match in ("exact", "case")]
             if not found:
                 raise NotFoundError(
-                    f"{target!r} is no indexed file, line or symbol; run `dowse symbols {target}` for similar names"
+                    f"{target!r} is not an indexed file, line or symbol; run `dowse symbols {target}` for similar names"
                 ) from err
             return tuple(found)
 

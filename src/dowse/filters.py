@@ -6,15 +6,15 @@ distinct value of a field.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import partial
 from math import isnan, nan
 from typing import TYPE_CHECKING
 
 from dowse.errors import BadRequestError
+from dowse.globs import glob_expression
 
 if TYPE_CHECKING:
     from dowse.types import Chunk, QueryRequest
@@ -28,10 +28,6 @@ TEXT_FIELDS = (
 )  # fmt: skip
 NUMBER_FIELDS = ("timestamp",)
 META = "meta."  # "meta.team" is the user's own key "team"
-LONGEST_GLOB_CHARS = 1_000  # chosen: four times the longest path that people write
-MOST_ALTERNATIVES = 64  # chosen; of all braces of a glob together
-_WILDCARDS = ("**/", "**", "*")
-_GAPS = {"": "", "**": ".*?", "**/": "(?:.*?/)??"}
 
 
 @dataclass(frozen=True)
@@ -87,59 +83,101 @@ class Glob:
     patterns: tuple[str, ...]
 
 
-Clause = Eq | Ne | In | Gt | Lt | Prefix | Glob
+Comparison = Eq | Ne | In | Gt | Lt | Prefix | Glob
+
+
+@dataclass(frozen=True)
+class Or:
+    """Any of the filters holds. Each is one clause, or several that must hold together."""
+
+    filters: tuple[Filter, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "filters", tuple(map(as_filter, self.filters)))
+
+
+@dataclass(frozen=True)
+class Not:
+    """The filter does not hold, as a whole. Holds for chunks without its fields, too."""
+
+    where: Filter
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "where", as_filter(self.where))
+
+
+Clause = Comparison | Or | Not
 Filter = tuple[Clause, ...]
 EVERYTHING: Filter = ()
+DEEPEST = 16  # Or and Not inside each other; chosen
+
+
+def as_filter(where: Clause | Iterable[Clause]) -> Filter:
+    return (where,) if isinstance(where, Clause) else tuple(where)
 
 
 # --- constructors -----------------------------------------------------------------------------------
 
 
-def by_document(*ids: str) -> Clause:
+def by_document(*ids: str) -> Comparison:
     return In("document_id", ids)
 
 
-def exclude_document(document_id: str) -> Clause:
+def exclude_document(document_id: str) -> Comparison:
     return Ne("document_id", document_id)
 
 
+def any_of(*filters: Clause | Iterable[Clause]) -> Clause:
+    return Or(tuple(map(as_filter, filters)))
+
+
+def exclude(where: Clause | Iterable[Clause]) -> Clause:
+    return Not(as_filter(where))
+
+
 def by_source(*names: str) -> Clause:
-    return In("document_source", names)
+    """Name of a source; path of a document, with or without its source; or URL of a document."""
+    places = tuple(name for name in names if "/" in name)
+    if not places:
+        return In("document_source", names)
+    split = (place.partition("/")[::2] for place in places)
+    paths = ((Eq("document_source", source), Eq("file_path", path)) for source, path in split)
+    return any_of(In("document_source", names), In("file_path", places), In("meta.url", places), *paths)
 
 
-def by_repo(*names: str) -> Clause:
+def by_repo(*names: str) -> Comparison:
     return In("repo_name", names)
 
 
-def by_service(*names: str) -> Clause:
+def by_service(*names: str) -> Comparison:
     return In("service_name", names)
 
 
-def by_language(*names: str) -> Clause:
+def by_language(*names: str) -> Comparison:
     return In("language", tuple(name.lower() for name in names))
 
 
-def by_path(*globs: str) -> Clause:
+def by_path(*globs: str) -> Comparison:
     return Glob("file_path", globs)
 
 
-def by_section_type(*names: str) -> Clause:
+def by_section_type(*names: str) -> Comparison:
     return In("section_type", names)
 
 
-def by_channel(*names: str) -> Clause:
+def by_channel(*names: str) -> Comparison:
     return In("channel", tuple(name.removeprefix("#") for name in names))
 
 
-def by_author(*names: str) -> Clause:
+def by_author(*names: str) -> Comparison:
     return In("author", names)
 
 
-def by_meta(key: str, value: str) -> Clause:
+def by_meta(key: str, value: str) -> Comparison:
     return Eq(META + key, value)
 
 
-def by_corpus(*names: str) -> Clause:
+def by_corpus(*names: str) -> Comparison:
     """Full names (CODE_LOGIC) or families (CODE, DOC, CONVO)."""
     from dowse.types import CorpusType
 
@@ -157,21 +195,21 @@ Moment = datetime | float | str
 """Time as users write it: a datetime, seconds since the epoch, or ISO 8601 text."""
 
 
-def created_after(moment: Moment) -> Clause:
-    return Gt("timestamp", _moment_seconds(moment))
+def created_after(moment: Moment) -> Comparison:
+    return Gt("timestamp", moment_seconds(moment))
 
 
-def created_before(moment: Moment) -> Clause:
-    return Lt("timestamp", _moment_seconds(moment))
+def created_before(moment: Moment) -> Comparison:
+    return Lt("timestamp", moment_seconds(moment))
 
 
-def _moment_seconds(moment: Moment) -> float:
+def moment_seconds(moment: Moment) -> float:
     try:
         if isinstance(moment, str):
             return _seconds(datetime.fromisoformat(moment))
         return _seconds(moment) if isinstance(moment, datetime) else float(moment)
     except (TypeError, ValueError) as err:
-        raise BadRequestError(f"{moment!r} is no time; give ISO 8601, a datetime or seconds since the epoch") from err
+        raise BadRequestError(f"{moment!r} is not a time; use ISO 8601, a datetime or seconds since the epoch") from err
 
 
 def from_request(request: QueryRequest) -> Filter:
@@ -188,7 +226,7 @@ def from_request(request: QueryRequest) -> Filter:
         (request.channel_filter, by_channel),
         (request.author_filter, by_author),
     )
-    clauses = [build(*values) for values, build in tuples if values]
+    clauses: list[Clause] = [build(*values) for values, build in tuples if values]
     clauses += [by_meta(key, value) for key, value in request.meta_filter]
     if request.created_after is not None:
         clauses.append(created_after(request.created_after))
@@ -202,23 +240,39 @@ def from_request(request: QueryRequest) -> Filter:
 
 def check(where: Clause | Iterable[Clause]) -> Filter:
     """The filter itself, or an error that names the field it cannot be asked of."""
-    where = (where,) if isinstance(where, Clause) else tuple(where)
-    for clause in where:
+    where = as_filter(where)
+    for clause in comparisons(where):
         name = clause.field
         if name not in TEXT_FIELDS and name not in NUMBER_FIELDS and not (name.startswith(META) and name != META):
             known = ", ".join((*TEXT_FIELDS, *NUMBER_FIELDS, "meta.<key>"))
             raise BadRequestError(f"unknown filter field {name!r}; choose from {known}")
         if isinstance(clause, Glob):
             for pattern in clause.patterns:
-                _glob(pattern)
+                glob_expression(pattern)
         if name in NUMBER_FIELDS:
             _check_number(clause)
     return where
 
 
-def _check_number(clause: Clause) -> None:
+def comparisons(where: Filter, depth: int = 0) -> Iterator[Comparison]:
+    """All comparisons of a filter, those inside Or and Not too."""
+    if depth > DEEPEST:
+        raise BadRequestError(f"the filter has more than {DEEPEST} levels of Or and Not; use fewer")
+    for clause in where:
+        if not isinstance(clause, Clause):
+            raise BadRequestError(f"{clause!r} is not a filter clause; make one with by_source, by_path, any_of …")
+        if isinstance(clause, Or):
+            for each in clause.filters:
+                yield from comparisons(each, depth + 1)
+        elif isinstance(clause, Not):
+            yield from comparisons(clause.where, depth + 1)
+        else:
+            yield clause
+
+
+def _check_number(clause: Comparison) -> None:
     if isinstance(clause, Prefix | Glob):
-        raise BadRequestError(f"{clause.field} is a number: it has no prefix and no pattern; compare it instead")
+        raise BadRequestError(f"{clause.field} is a number; use eq, ne, in, gt or lt instead of a pattern")
     for value in clause.values if isinstance(clause, In) else (clause.value,):
         try:
             number = float(value)
@@ -239,10 +293,23 @@ def field_value(chunk: Chunk, name: str) -> Value | None:
 
 
 def matches(chunk: Chunk, where: Filter) -> bool:
-    return all(holds(clause, field_value(chunk, clause.field)) for clause in where)
+    return fulfils(partial(field_value, chunk), where)
 
 
-def holds(clause: Clause, value: Value | None) -> bool:
+def fulfils(value_of: Callable[[str], Value | None], where: Filter) -> bool:
+    """Whether something with these values by field passes a filter."""
+    return all(_fulfils(value_of, clause) for clause in where)
+
+
+def _fulfils(value_of: Callable[[str], Value | None], clause: Clause) -> bool:
+    if isinstance(clause, Or):
+        return any(fulfils(value_of, each) for each in clause.filters)
+    if isinstance(clause, Not):
+        return not fulfils(value_of, clause.where)
+    return holds(clause, value_of(clause.field))
+
+
+def holds(clause: Comparison, value: Value | None) -> bool:
     """Whether a clause holds for one value of its field. A missing value satisfies only Ne."""
     if value is None:
         return isinstance(clause, Ne)
@@ -260,7 +327,7 @@ def holds(clause: Clause, value: Value | None) -> bool:
         case Prefix(_, start):
             return str(value).startswith(start)
         case Glob(_, patterns):
-            return any(_glob(pattern).fullmatch(str(value)) is not None for pattern in patterns)
+            return any(glob_expression(pattern).fullmatch(str(value)) is not None for pattern in patterns)
 
 
 def _same(value: Value, wanted: Value) -> bool:
@@ -283,105 +350,3 @@ def _order(left: Value, right: Value) -> int:
 def _seconds(moment: datetime) -> float:
     """Seconds since the epoch; a naive time counts as UTC."""
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-@lru_cache(maxsize=512)
-def _glob(pattern: str) -> re.Pattern[str]:
-    if not pattern:
-        raise BadRequestError("an empty path pattern matches nothing; try '*.py' or 'docs/**'")
-    if len(pattern) > LONGEST_GLOB_CHARS:
-        raise BadRequestError(f"the path pattern has {len(pattern):,} characters; at most {LONGEST_GLOB_CHARS:,} work")
-    start = [] if "/" in pattern.rstrip("/") else ["**/"]
-    tail = "(?:/.*)?" if pattern.endswith("/") else ""
-    glob = pattern.removeprefix("./").removeprefix("/")
-    slashes = len(glob) - len(glob.rstrip("/"))
-    found = _alternatives(glob)
-    bodies = [linear_expression(each, tail) for tokens in found for each in _at_slashes(start, tokens, slashes)]
-    return re.compile("|".join(f"(?:{body})" for body in bodies), re.DOTALL)
-
-
-def _alternatives(glob: str) -> list[list[str]]:
-    """Split a glob into tokens, once for each choice of alternatives in braces: wildcards, or expressions."""
-    found: list[list[str]] = [[]]
-    at = 0
-    while at < len(glob):
-        char = glob[at]
-        ends = [[re.escape(char)]]
-        if wildcard := next((each for each in _WILDCARDS if glob.startswith(each, at)), ""):
-            ends = [[wildcard]]
-            at += len(wildcard)
-        elif char == "?":
-            ends = [["[^/]"]]
-            at += 1
-        elif char == "[" and (end := glob.find("]", at + 2 + glob.startswith(("!", "^"), at + 1))) > 0:
-            ends = [[_one_of(glob[at + 1 : end])]]
-            at = end + 1
-        elif char == "{" and (end := glob.find("}", at)) > 0:
-            ends = [tokens for part in glob[at + 1 : end].split(",") for tokens in _alternatives(part)]
-            at = end + 1
-        else:
-            at += 1
-        found = [start + end for start in found for end in ends]
-        if len(found) > MOST_ALTERNATIVES:
-            raise BadRequestError(f"the braces of a path pattern give more than {MOST_ALTERNATIVES} alternatives")
-    return found
-
-
-def _at_slashes(start: list[str], tokens: list[str], slashes: int) -> list[list[str]]:
-    """Write `**/` inside a name, as in `a**/b`, as two alternatives: nothing, or `**` and a slash."""
-    while slashes and tokens and tokens[-1] == "/":  # at the end of the pattern
-        tokens, slashes = tokens[:-1], slashes - 1
-    found = [start]
-    for token in tokens:
-        inside = [each for each in found if token == "**/" and each and each[-1] not in ("/", *_WILDCARDS[:2])]
-        found = inside + [each + (["**", "/"] if each in inside else [token]) for each in found]
-        if len(found) > MOST_ALTERNATIVES:
-            raise BadRequestError("the path pattern has too many '**/' inside names; write '/**/' instead")
-    return found
-
-
-def linear_expression(tokens: list[str], tail: str) -> str:
-    """Return the expression of a glob that needs linear time.
-
-    Between two wildcards, the first place where the tokens match is as good as any later one, because the wildcard
-    behind them can cover the difference. So only what follows the last wildcard is tried at more than one place.
-    """
-    parts: list[tuple[str, list[str]]] = [("", [""])]  # by `**`; each in pieces by `*`
-    for token in tokens:
-        before, pieces = parts[-1]
-        if token not in _WILDCARDS:
-            pieces[-1] += token
-        elif before and pieces == [""] and (token == before or before == "**"):
-            continue  # `**` right before covers it
-        elif before and pieces == [""] and token == "**":
-            parts[-1] = (token, pieces)
-        elif token == "*":
-            pieces.append("")
-        else:
-            parts.append((token, [""]))
-    *firsts, (before, pieces) = [(_GAPS[before], pieces) for before, pieces in parts]
-    head = "".join(f"(?>{gap}{_joined(pieces)})" for gap, pieces in firsts)
-    last = _joined(pieces[:-1]) + "[^/]*" + pieces[-1] if len(pieces) > 1 else pieces[-1]
-    return head + before + last + tail
-
-
-def _joined(pieces: Sequence[str]) -> str:
-    return pieces[0] + "".join(f"(?>[^/]*?{piece})" for piece in pieces[1:])
-
-
-def _one_of(inside: str) -> str:
-    """What stands between brackets: characters and ranges, all but those after ! or ^; never a slash."""
-    negated = inside[0] in "!^"
-    inside = inside[negated:]
-    kinds, at = "", 0
-    while at < len(inside):
-        first = last = inside[at]
-        if inside[at + 1 : at + 2] == "-" and at + 2 < len(inside):
-            last = inside[at + 2]
-            at += 2
-        at += 1
-        if first <= last:  # a range that runs backwards holds nothing
-            kinds += f"{re.escape(first)}-{re.escape(last)}"
-    if not kinds:
-        return "[^/]" if negated else "(?!)"
-    return f"(?!/)[{'^' if negated else ''}{kinds}]"

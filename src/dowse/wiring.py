@@ -154,15 +154,17 @@ class Components:
     def llm(self) -> LLM:
         """Return the language model, or raise ModelUnavailableError."""
         if self._llm is None:
-            raise ModelUnavailableError(
-                "no language model is configured; type: dowse config set llm_base_url https://host/v1"
-            )
+            steps = {"llm_base_url": "https://host/v1", "llm_model": "NAME"}
+            missing = [
+                f"dowse config set {key} {value}" for key, value in steps.items() if not getattr(self._config, key)
+            ]
+            raise ModelUnavailableError(f"no language model is configured; type: {' && '.join(missing)}")
         return self._llm
 
     @cached_property
     def _llm(self) -> LLM | None:
-        if not self._config.llm_base_url and not self._config.llm_model:
-            return None  # most users have none, and need no HTTP client
+        if not self._config.llm_base_url or not self._config.llm_model:
+            return None  # most users have none, and need no HTTP client; half a setting must not stop a plain search
         from dowse.models.llm import open_llm
 
         return open_llm(self._config.llm_base_url, self._config.llm_model)

@@ -83,7 +83,12 @@ def blocks() -> list[str]:
 def test_an_example_of_the_page_runs(
     block: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    needs = {"LangChainRetriever": "langchain_core", "LlamaIndexRetriever": "llama_index"}
+    needs = {
+        "langchain": "langchain_core",
+        "LangChain": "langchain_core",
+        "LlamaIndex": "llama_index",
+        "Haystack": "haystack",
+    }
     for name, package in needs.items():
         if name in block:
             need(package)

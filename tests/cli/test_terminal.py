@@ -191,8 +191,8 @@ def test_typed_texts_become_values_of_a_request() -> None:
         ("fusion", "sum", "invalid value 'sum' for --set fusion: expected z|rrf|minmax"),
         ("boost", "perhaps", "invalid value 'perhaps' for --set boost: expected true|false"),
         ("meta_filter", "=b", "invalid value '=b' for --set meta_filter: expected KEY=VALUE"),
-        ("weights", "dense", "invalid value 'dense' for --set weights: expected LEG=W"),
-        ("legs", "words", "invalid value 'words' for --set legs: expected LEG,..."),
+        ("weights", "dense", "invalid value 'dense' for --set weights: expected LEG=W, such as dense=0.7"),
+        ("legs", "words", "invalid value 'words' for --set legs: expected names of legs: dense, bm25_code, bm25_nlp"),
     ],
 )
 def test_a_wrong_value_is_told_with_its_flag_and_the_expected_form(name: str, text: str, told: str) -> None:

@@ -18,6 +18,8 @@ from dowse.filters import (
     In,
     Lt,
     Ne,
+    Not,
+    Or,
     Prefix,
     by_author,
     by_channel,
@@ -116,6 +118,14 @@ FILTERS: Sequence[tuple[Clause, str]] = (
     (by_meta("odd key: *'", "naïve"), "app"),
     (by_meta("nobody has this", "x"), ""),
     (Ne("meta.team", "core"), "app book talk"),
+    (Or(((Eq("language", "python"),), (by_channel("ops%"),))), "retry talk"),
+    (Or(((Prefix("file_path", "src/"), Eq("language", "python")), (by_channel("ops%"),))), "retry talk"),
+    (Or(()), ""),
+    (Not((Eq("language", "python"),)), "app book talk"),  # talk has no language
+    (Not((Prefix("file_path", "src/"), Eq("language", "python"))), "app book talk"),
+    (Not(()), ""),
+    (Not((created_after(0),)), "talk"),  # without a time
+    (Not((Or(((by_corpus("CODE"),), (by_corpus("DOC"),))),)), "talk"),
     (Gt("meta.n", 9), "book"),  # 10 > 9 as numbers, "10" < "9" as text
     (Gt("meta.n", "9"), "book"),
     (Eq("meta.n", 10.0), "book"),

@@ -19,15 +19,20 @@ from dowse.filters import (
     In,
     Lt,
     Ne,
+    Not,
+    Or,
     Prefix,
+    any_of,
     by_channel,
     by_corpus,
     by_language,
     by_meta,
     by_path,
+    by_source,
     check,
     created_after,
     created_before,
+    exclude,
     field_value,
     from_request,
     holds,
@@ -308,3 +313,29 @@ def test_a_single_clause_needs_no_tuple() -> None:
     clause = Eq("language", "go")
     assert QueryRequest("x", where=clause).where == (clause,)
     assert check(clause) == (clause,)
+
+
+def test_a_source_is_its_name_the_path_of_a_document_or_its_url() -> None:
+    chunk = replace(PLAIN, document_source="wiki", file_path="ops/a.md", meta=(("url", "https://wiki.example.com/a"),))
+    for name in ("wiki", "ops/a.md", "wiki/ops/a.md", "https://wiki.example.com/a"):
+        assert matches(chunk, (by_source(name),)), name
+        assert matches(chunk, (by_source("other", name),)), name
+    for name in ("wik", "ops", "a.md", "other/ops/a.md", "https://wiki.example.com/"):
+        assert not matches(chunk, (by_source(name),)), name
+
+
+def test_filters_join_with_any_of_and_exclude() -> None:
+    go, docs = Eq("language", "go"), by_path("docs/**")
+    assert any_of(go, (docs, go)) == Or(((go,), (docs, go)))
+    assert exclude(go) == exclude([go]) == Not((go,))
+    chunk = replace(PLAIN, language="go", file_path="src/a.go")
+    assert matches(chunk, (any_of(docs, go),))
+    assert not matches(chunk, (exclude(any_of(docs, go)),))
+    assert matches(chunk, (exclude((docs, go)),))
+    with pytest.raises(BadRequestError, match="'lang'"):
+        check(exclude(any_of(go, Eq("lang", "x"))))
+
+
+def test_what_is_no_clause_is_refused() -> None:
+    with pytest.raises(BadRequestError, match="not a filter clause"):
+        check("language")  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "acme" not in path.pa
 # A module may import from its own row and from the rows above it; peers on one row do not know each other.
 ROWS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("filters", "types", "reports", "fusion_kernel"),
+    ("globs", "filters", "types", "reports", "fusion_kernel"),
     ("identity", "link_names", "ports"),
     ("tokenizer", "config", "tracing", "trust"),
     ("ingest", "models", "store", "query", "sample"),
@@ -34,6 +34,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
 CORE = {
     "errors",
     "filters",
+    "globs",
     "reports",
     "fusion_kernel",
     "types",
@@ -47,7 +48,7 @@ CORE = {
 }
 VENDORS = {
     "cli": {"anyio", "click", "rich"},
-    "adapters": {"langchain_core", "llama_index"},
+    "adapters": {"haystack", "langchain_core", "llama_index", "numpy"},
     "ingest": {"markdown_it", "numpy", "pypdfium2", "selectolax", "tree_sitter", "watchfiles", "yaml"},
     "models": {"huggingface_hub", "numpy", "onnxruntime", "tokenizers"},
     "store": {"llvmlite", "numba", "numpy"},

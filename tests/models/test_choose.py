@@ -10,7 +10,8 @@ import pytest
 
 from contracts.tiny_encoder import HIDDEN, random_encoder, write_folder
 from dowse.errors import BadRequestError, ModelUnavailableError, NotFoundError
-from dowse.models import fetch, open_embedder, registry
+from dowse.models import fetch, registry
+from dowse.models.choose import open_embedder
 from dowse.models.fetch import pull
 from dowse.models.registry import ENTRIES
 
@@ -126,7 +127,8 @@ def test_hashes_are_sha256_and_names_differ() -> None:
 
 def test_opening_nothing_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from pathlib import Path; from dowse.models import open_embedder, fetch\n"
+        "import sys; from pathlib import Path; from dowse.models import fetch\n"
+        "from dowse.models.choose import open_embedder\n"
         "open_embedder('none', models_folder=Path('x')); fetch.states(Path('x'))\n"
         "heavy = ('numpy', 'onnxruntime', 'tokenizers', 'huggingface_hub', 'urllib.request')\n"
         "print([name for name in heavy if name in sys.modules])"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from contracts.store_legs import KEPT
-from dowse.filters import Clause, Eq, Filter, Gt, In, Lt, Ne, Prefix, by_meta, by_path, created_after
+from dowse.filters import Clause, Eq, Filter, Gt, In, Lt, Ne, Not, Or, Prefix, by_meta, by_path, created_after
 from dowse.identity import document_id
 from dowse.ports import Found, StoreReader
 from dowse.store.embedded import EmbeddedStore
@@ -53,7 +53,7 @@ chunks = st.builds(
     day=st.sampled_from([None, 0, 1, 2]),
     level=st.sampled_from(["chunk", "chunk", "chunk", "section"]),
 )
-clauses: st.SearchStrategy[Clause] = st.sampled_from(
+comparisons: st.SearchStrategy[Clause] = st.sampled_from(
     [
         Eq("language", "python"), Ne("language", "python"), In("language", ("go", "a'\"*%")), Gt("language", "go"),
         Lt("language", "python"), Prefix("file_path", "src/"), by_path("*.py"), by_path("src/*"), by_path("**/deep/**"),
@@ -63,6 +63,14 @@ clauses: st.SearchStrategy[Clause] = st.sampled_from(
         Eq("document_id", document_id("docs", "3.py")), Ne("document_id", document_id("docs", "3.py")),
     ]
 )  # fmt: skip
+clauses = st.recursive(
+    comparisons,
+    lambda inner: (
+        st.lists(st.lists(inner, max_size=2).map(tuple), max_size=3).map(lambda each: Or(tuple(each)))
+        | st.lists(inner, max_size=2).map(lambda each: Not(tuple(each)))
+    ),
+    max_leaves=4,
+)
 filters = st.lists(clauses, max_size=2).map(tuple)
 queries = st.lists(st.sampled_from([*WORDS, "http", "id", "unheard"]), min_size=1, max_size=4).map(" ".join)
 

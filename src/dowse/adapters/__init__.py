@@ -1,4 +1,4 @@
-"""Adapters: a Retriever enters, a retriever or tool of another framework leaves.
+"""Adapters: an Engine or Retriever enters, a retriever, store or tool of another framework leaves.
 
 Imports the public API and the framework of each adapter, on first use.
 """
@@ -9,14 +9,26 @@ from typing import TYPE_CHECKING, Any
 from dowse.errors import MissingExtraError
 
 if TYPE_CHECKING:
+    from dowse.adapters.haystack import HaystackDocumentStore as HaystackDocumentStore
+    from dowse.adapters.haystack import HaystackRetriever as HaystackRetriever
+    from dowse.adapters.langchain import LangChainEmbedder as LangChainEmbedder
     from dowse.adapters.langchain import LangChainRetriever as LangChainRetriever
+    from dowse.adapters.langchain import LangChainVectorStore as LangChainVectorStore
+    from dowse.adapters.langchain import from_langchain as from_langchain
     from dowse.adapters.llama_index import LlamaIndexRetriever as LlamaIndexRetriever
+    from dowse.adapters.llama_index import from_llama_index as from_llama_index
     from dowse.adapters.openai_tool import KnowledgeTool as KnowledgeTool
 
 _HOME = {
+    "HaystackDocumentStore": ("dowse.adapters.haystack", "haystack"),
+    "HaystackRetriever": ("dowse.adapters.haystack", "haystack"),
     "KnowledgeTool": ("dowse.adapters.openai_tool", ""),
+    "LangChainEmbedder": ("dowse.adapters.langchain", "langchain"),
     "LangChainRetriever": ("dowse.adapters.langchain", "langchain"),
+    "LangChainVectorStore": ("dowse.adapters.langchain", "langchain"),
     "LlamaIndexRetriever": ("dowse.adapters.llama_index", "llama-index"),
+    "from_langchain": ("dowse.adapters.langchain", "langchain"),
+    "from_llama_index": ("dowse.adapters.llama_index", "llama-index"),
 }
 
 __all__ = sorted(_HOME)

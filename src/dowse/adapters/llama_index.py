@@ -1,13 +1,19 @@
-"""Retriever for LlamaIndex; its nodes have citations and scores."""
+"""Retriever for LlamaIndex, whose nodes have citations and scores, and documents of its readers for an index."""
 
 from __future__ import annotations
 
-from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+import re
+from collections.abc import Iterable, Iterator
 
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import Document, NodeWithScore, QueryBundle, TextNode
+
+from dowse.adapters.loaded import loaded
 from dowse.adapters.metadata import metadata
+from dowse.ingest.documents import NewDocument
 from dowse.ports import Retriever
 
+_RANDOM_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # made by LlamaIndex, new at every load
 SHOWN = ("citation", "title")  # metadata that a language model reads; the rest is for programs
 
 
@@ -33,3 +39,9 @@ class LlamaIndexRetriever(BaseRetriever):
             )  # fmt: skip
             nodes.append(NodeWithScore(node=node, score=hit.final_score))
         return nodes
+
+
+def from_llama_index(documents: Iterable[Document], source: str = "documents") -> Iterator[NewDocument]:
+    """Return the documents of a LlamaIndex reader for `Engine.add`."""
+    rows = ((None if _RANDOM_ID.fullmatch(each.id_) else each.id_, each.text, each.metadata) for each in documents)
+    return loaded(rows, source)

@@ -1,6 +1,10 @@
-"""Metadata of a hit for other frameworks: flat, plain values, nothing empty."""
+"""Metadata of a hit for other frameworks, and metadata of other frameworks in the index."""
 
 from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from dowse.query.context import cited, titled
 from dowse.types import ScoredChunk
@@ -13,6 +17,7 @@ _FIELDS = (
     "confidence", "stale",
 )  # fmt: skip
 META = "meta."  # prefix of the user's keys, as in filters, so that they never hide a field
+_JSON_KEYS = "_json_keys"  # names the keys whose values are no text; an index stores text only
 
 
 def metadata(hit: ScoredChunk) -> dict[str, Plain]:
@@ -22,3 +27,19 @@ def metadata(hit: ScoredChunk) -> dict[str, Plain]:
     found["timestamp"] = None if hit.timestamp is None else hit.timestamp.isoformat()
     found |= {META + key: value for key, value in hit.meta}
     return {name: value for name, value in found.items() if value not in (None, "")}
+
+
+def stored(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return metadata as text: all but text as JSON, None left out."""
+    known = {str(key): value for key, value in given.items() if value is not None}
+    others = sorted(key for key, value in known.items() if not isinstance(value, str))
+    found = {key: value if isinstance(value, str) else json.dumps(value, default=str) for key, value in known.items()}
+    return found | ({_JSON_KEYS: json.dumps(others)} if others else {})
+
+
+def restored(meta: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """Return metadata with the types that it had."""
+    found: dict[str, Any] = dict(meta)
+    for key in json.loads(found.pop(_JSON_KEYS, "[]")):
+        found[key] = json.loads(found[key])
+    return found

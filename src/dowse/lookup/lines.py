@@ -37,6 +37,12 @@ def lines_of(chunks: Sequence[Chunk], path: str, start: int | None = None, end: 
     return Lines(first, last, total, tuple(texts.get(number, "") for number in range(first, last + 1)))
 
 
+def text_of(chunks: Sequence[Chunk]) -> str:
+    """Return the whole text of a document from its chunks."""
+    texts = _numbered(chunks) if any(chunk.start_line for chunk in chunks) else _counted(chunks)
+    return "\n".join(texts.get(number, "") for number in range(1, max(texts, default=0) + 1))
+
+
 def _numbered(chunks: Sequence[Chunk]) -> dict[int, str]:
     """Map line numbers to lines. Chunks of prose overlap with equal text."""
     found: dict[int, str] = {}

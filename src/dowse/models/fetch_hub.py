@@ -63,4 +63,4 @@ def _translated(hub_id: str, name: str) -> Iterator[None]:
         raise ModelUnavailableError(f"repository {hub_id} on the model hub has no {name}") from err
     except (TransportError, OSError) as err:
         reason = next(iter(str(err).splitlines()), type(err).__name__).rstrip(".")
-        raise ModelUnavailableError(f"the model hub refused {name}: {reason}") from err
+        raise ModelUnavailableError(f"cannot download {name} from the model hub: {reason}") from err

@@ -134,8 +134,8 @@ def unknown(name: str) -> NotFoundError:
     import difflib
 
     known = [entry.name for entry in ENTRIES]
-    by_lower = {each.lower(): each for each in [*known, "none", "hash"]}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.4)
+    by_lower = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name.lower(), by_lower, n=1)
     guess = f"did you mean {by_lower[near[0]]!r}? " if near else ""
     return NotFoundError(
         f"no model {name!r}; {guess}known names: {', '.join(known)}; or give a folder, a hub id (org/name), "

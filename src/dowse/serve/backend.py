@@ -14,7 +14,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
@@ -26,7 +25,7 @@ from dowse.lookup.lines import lines_of
 from dowse.serve.jobs import IndexTask, Job, JobQueue
 from dowse.serve.paging import FIRST, RankingCache
 from dowse.serve.wire import result as wire
-from dowse.serve.wire.result import Object, outline_object, related_object, symbol_object
+from dowse.serve.wire.result import Object, related_object, symbol_object
 from dowse.types import Degradation, DocumentInfo, QueryRequest, QueryResult, Source
 
 if TYPE_CHECKING:
@@ -69,9 +68,7 @@ class Backend:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -178,7 +175,7 @@ class Backend:
     def outline(self, path: str, depth: int | None = None) -> Object:
         """List the symbols or headings of a file or folder, as `dowse outline --json` prints them."""
         found = self.engine.outline(_inside(path), depth=depth)
-        return {"target": path, "documents": [outline_object(each) for each in found]}
+        return {"target": path, "documents": wire.plain(found)}
 
     def related(self, target: str, relations: Sequence[str] = (), limit: int = 30) -> Object:
         """List the neighbours of a chunk id, `source/path[:line]` or symbol, as `dowse related --json` prints them."""
@@ -244,7 +241,7 @@ class Backend:
 
         texts = as_texts(self.engine.config)
         environment = {each.variable: texts[each.name] for each in SETTINGS if texts[each.name]}
-        return self._job(self._jobs.start(IndexTask(self.engine.path, real, embed, environment), shown))
+        return self._job(self._jobs.start(IndexTask(str(self.engine.path), real, embed, environment), shown))
 
     def jobs(self) -> Object:
         """List jobs, newest first."""

@@ -17,24 +17,17 @@ import dowse
 from dowse.config import Config
 from dowse.errors import DowseError
 from dowse.ports import Progress, Reporter
+from dowse.serve.jobs import IndexTask
 from dowse.serve.wire import result as wire
 
 EVERY_S = 0.1  # between two progress lines; chosen
-
-
-class IndexJobOrder(msgspec.Struct, frozen=True):
-    """Order of an index job."""
-
-    index: str
-    paths: tuple[str, ...]
-    embed: bool = True
 
 
 def main() -> None:
     # Output that a library prints must not mix with our lines.
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=IndexJobOrder)
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=IndexTask)
     config = Config.load(Path.cwd(), os.environ)
     try:
         with dowse.open(order.index, create=False, config=config, embedder=config.embedder) as engine:

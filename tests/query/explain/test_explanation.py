@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowse.errors import NotFoundError
-from dowse.filters import Ne, Prefix
+from dowse.filters import Ne, Not, Or, Prefix
 from dowse.ports import Candidate
 from dowse.query.assemble import Parts
 from dowse.query.explain.explanation import Explanation
@@ -153,7 +153,7 @@ def test_window_of_the_later_stages_is_told() -> None:
     answer = explained(at, QueryRequest(QUESTION, depth=100), chunk)
     assert answer.dropped_at is not None
     assert answer.dropped_at.stage == "fuse"
-    assert "later stages see 50" in answer.dropped_at.reason
+    assert "later stages process the first 50" in answer.dropped_at.reason
 
 
 def test_threshold_that_took_it_out_is_turned_off() -> None:
@@ -199,7 +199,7 @@ def test_chunk_without_a_word_or_vector_in_common_is_told_so_and_nothing_is_inve
     answer = explained(small_store(documents, vectors=False), QueryRequest("zebra"), of(documents, TEXTS[0]))
     assert answer.dropped_at is not None
     assert answer.dropped_at.stage == "legs"
-    assert answer.dropped_at.reason.count("it holds no word of the question") == 2
+    assert answer.dropped_at.reason.count("it contains no word of the query") == 2
     assert answer.verified is None
     assert answer.tried > 0
 
@@ -231,6 +231,9 @@ def test_target_without_a_searched_chunk_is_refused() -> None:
 def test_clauses_are_told_in_words() -> None:
     assert clause_text(Ne("language", "go")) == "language is not go"
     assert clause_text(Prefix("file_path", "src/")) == "file_path starts with src/"
+    both = (Ne("language", "go"), Prefix("file_path", "src/"))
+    assert clause_text(Not(both)) == "not (language is not go and file_path starts with src/)"
+    assert clause_text(Or(both)) == "(language is not go) or (file_path starts with src/)"
 
 
 @given(st.integers(0, len(TEXTS) - 1), st.integers(1, 3), st.sampled_from([QUESTION, "queue locks", "heartbeat"]))

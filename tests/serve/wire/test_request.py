@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dowse.config import Config
 from dowse.errors import BadRequestError
-from dowse.filters import Glob, Gt, In
+from dowse.filters import Eq, Glob, Gt, In, Not, Or
 from dowse.serve.http.openapi import request_parameters, request_schema
 from dowse.serve.wire.request import parse_json, parse_url
 from dowse.types import QueryRequest
@@ -77,9 +77,20 @@ def test_clauses_become_a_filter() -> None:
         {"op": "glob", "field": "file_path", "patterns": ["*.py"]},
         {"op": "gt", "field": "timestamp", "value": 3},
         {"op": "in", "field": "language", "values": ["go", "rust"]},
+        {"op": "or", "filters": [[{"op": "eq", "field": "author", "value": "a"}], []]},
+        {"op": "not", "where": [{"op": "eq", "field": "author", "value": "b"}]},
     ]
     asked, _ = parse_json(json.dumps({"text": "x", "where": where}).encode(), Config())
-    assert asked.request.where == (Glob("file_path", ("*.py",)), Gt("timestamp", 3), In("language", ("go", "rust")))
+    plain = (Glob("file_path", ("*.py",)), Gt("timestamp", 3), In("language", ("go", "rust")))
+    assert asked.request.where == (*plain, Or(((Eq("author", "a"),), ())), Not((Eq("author", "b"),)))
+
+
+def test_clauses_nest_to_a_limit() -> None:
+    row: dict[str, Any] = {"op": "eq", "field": "author", "value": "a"}
+    for _ in range(17):
+        row = {"op": "not", "where": [row]}
+    with pytest.raises(BadRequestError, match="more than 16 levels"):
+        parse_json(json.dumps({"text": "x", "where": [row]}).encode(), Config())
 
 
 @pytest.mark.parametrize(
@@ -94,6 +105,9 @@ def test_clauses_become_a_filter() -> None:
         ({"text": "x", "weights": {"sparse": 1}}, "weights:"),
         ({"text": "x", "where": {"op": "eq"}}, "where:"),
         ({"text": "x", "where": [{"op": "eq", "field": "a", "value": "b", "boost": 2}]}, "boost"),
+        ({"text": "x", "where": [{"op": "not", "where": {}}]}, "list of clauses"),
+        ({"text": "x", "where": [{"op": "or", "filters": {}}]}, "or needs 'filters'"),
+        ({"text": "x", "where": [{"op": "or", "where": []}]}, "or needs 'filters'"),
         ({"top_k": 1}, "missing query"),
     ],
 )

@@ -57,7 +57,7 @@ results = st.builds(
 
 @given(results)
 def test_every_result_becomes_json_with_objects_for_pairs(result: QueryResult) -> None:
-    row = json.loads(wire.result_to_json(result))
+    row = json.loads(wire.encode(wire.result_object(result)))
     assert [chunk["meta"] for chunk in row["chunks"]] == [dict(chunk.meta) for chunk in result.chunks]
     assert row["query_metadata"]["counts"] == dict(result.query_metadata.counts)
     assert {name: each["edges"] for name, each in (row["service_context"] or {}).items()} == {
@@ -84,7 +84,7 @@ def test_a_result_has_the_documented_shape() -> None:
         service_context=(("api", ServiceContext("api", calls=("db",), edges=((("type", "db"),),))),),
         query_metadata=QueryMetadata(1.5, stages=(("fuse", 0.1),), counts=(("dense", 3),)),
     )
-    row = json.loads(wire.result_to_json(result))
+    row = json.loads(wire.encode(wire.result_object(result)))
     assert row.keys() >= {
         "query", "query_type", "chunks", "nothing_found", "confidence", "degraded", "expanded_queries",
         "metadata_answer", "service_context", "query_metadata",

@@ -65,7 +65,7 @@ def list_command(session: CommandSession) -> int:
 
 @models.command()
 @click.argument("name", required=False)
-@option("--from", "folder", type=click.Path(path_type=Path), metavar="DIR",
+@option("--from", "folder", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
         help="Use the files or wheels in this folder before the network [default: none].")  # fmt: skip
 def pull(session: CommandSession, name: str | None, folder: Path | None) -> int:
     """Download a model by name or hub id, or the default model."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import msgspec
 import numpy as np
 
-from dowse.filters import Clause
+from dowse.filters import Clause, Filter, Gt, Lt, Not, Or
 from dowse.identity import id_number
 from dowse.ports import Ids, QuerySession, Values
 from dowse.query.pipeline import PreparedQuery, iter_waves
@@ -144,7 +145,7 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
             if after.rank is not None:
                 continue
             if before is fused:
-                reason = f"fusion ranked it {fused.rank} of {fused.of}; later stages see {window}"
+                reason = f"fusion ranked it {fused.rank} of {fused.of}; later stages process the first {window}"
                 return DroppedAt("fuse", reason)
             return DroppedAt(after.stage, f"{after.stage} removed it, from rank {before.rank}")
         for before, after in reversed(steps):
@@ -176,7 +177,7 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
         if np.isnan(score):
             return StagePosition(asked.leg, None, found, None, "it has no vector yet")
         if asked.vector is None and score == 0:
-            return StagePosition(asked.leg, None, found, 0.0, "it holds no word of the question")
+            return StagePosition(asked.leg, None, found, 0.0, "it contains no word of the query")
         if not self.reader.passing(ids, self.state.query.where)[0]:
             return StagePosition(asked.leg, None, found, score, "the filter excludes it")
         row = _index(asked.found.ids, ids)
@@ -204,8 +205,19 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
 
 def clause_text(clause: Clause) -> str:
     """Return a clause as `language is one of go, rust`."""
+    if isinstance(clause, Not):
+        return f"not ({_filter_text(clause.where)})"
+    if isinstance(clause, Or):
+        return " or ".join(f"({_filter_text(each)})" for each in clause.filters)
     value = getattr(clause, "values", None) or getattr(clause, "patterns", None) or (getattr(clause, "value", ""),)
+    if clause.field == "timestamp" and isinstance(clause, Gt | Lt):
+        word = "after" if isinstance(clause, Gt) else "before"
+        return f"timestamp is {word} {datetime.fromtimestamp(float(clause.value), UTC):%Y-%m-%d %H:%M} UTC"
     return f"{clause.field} {_OPERATORS.get(type(clause).__name__, 'matches')} {', '.join(map(str, value))}"
+
+
+def _filter_text(where: Filter) -> str:
+    return " and ".join(map(clause_text, where))
 
 
 def _stands_for(hit: Hit, chunk: Chunk) -> bool:

@@ -37,9 +37,7 @@ _CHOICES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 def validated(request: QueryRequest, profile: Profile) -> Filter:
     """Return all filters of the request as one."""
     if not request.text.strip():
-        raise BadRequestError(
-            "the query is blank; type what you are looking for, as in `dowse search 'retry with backoff'`"
-        )
+        raise BadRequestError("the query is blank; type some words, as in `dowse search 'retry with backoff'`")
     for checks in (_choices, _counts, _shares, _spans, _legs, _weights):
         for fault in checks(request):
             raise BadRequestError(fault)

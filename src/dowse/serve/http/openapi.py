@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dowse.reports import IndexReport, Status
-from dowse.serve.wire.request import CLAUSES, MOMENTS, PAIRS, field_types
+from dowse.serve.wire.request import CLAUSES, MOMENTS, NESTED, PAIRS, field_types
 from dowse.types import Chunk, QueryResult, Service, ServiceContext, ServiceEdge
 
 Schema = dict[str, Any]
@@ -16,6 +16,7 @@ Schema = dict[str, Any]
 JSON = "application/json"
 EVENTS = "text/event-stream"
 REF = "#/components/schemas/{name}"
+_WHERE: Schema = {"type": "array", "items": {"$ref": REF.format(name="Clause")}}
 _TEXTS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _NUMBERS: Schema = {"type": "object", "additionalProperties": {"type": "number"}}
 PROBLEM: Schema = {
@@ -25,7 +26,7 @@ PROBLEM: Schema = {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "What is wrong, and what to change."},
+        "detail": {"type": "string", "description": "Cause of the problem, and the change that fixes it."},
     },
 }
 JOB: Schema = {
@@ -100,13 +101,18 @@ def components() -> dict[str, Schema]:
     # A server hides the paths of its machine unless the operator allows them.
     _set(schemas, "Status", path={"type": ["string", "null"]})
     _set(schemas, "SourceStatus", root={"type": ["string", "null"]})
-    return schemas | {"QueryRequest": request_schema(), "ProblemDetails": PROBLEM, "Job": JOB}
+    return schemas | {
+        "QueryRequest": request_schema(),
+        "Clause": {"anyOf": [*map(_clause, CLAUSES), _nested("or", list_of(_WHERE)), _nested("not", _WHERE)]},
+        "ProblemDetails": PROBLEM,
+        "Job": JOB,
+    }
 
 
 def request_schema() -> Schema:
     """Describe the body of a query."""
     properties = {name: _field(name) for name in field_types()} | {
-        "where": {"type": "array", "items": {"anyOf": [_clause(op) for op in CLAUSES]}},
+        "where": _WHERE,
         "facets": {"type": "boolean", "default": False, "description": "Count the candidates by field and value."},
         "cursor": {
             "type": ["string", "null"],
@@ -163,6 +169,12 @@ def _clause(op: str) -> Schema:
         "required": ["op", *found["required"]],
         "additionalProperties": False,
     }
+
+
+def _nested(op: str, schema: Schema) -> Schema:
+    """Describe a clause that holds other clauses."""
+    properties = {"op": {"const": op}, NESTED[op]: schema}
+    return {"type": "object", "required": list(properties), "properties": properties, "additionalProperties": False}
 
 
 def _set(schemas: dict[str, Schema], name: str, **properties: Schema) -> None:

@@ -20,11 +20,13 @@ ALIASES: Mapping[str, str] = {"q": "text", "query": "text", "limit": "top_k"}
 PAIRS = ("meta_filter", "weights")  # JSON objects; in a URL key=value, several times
 MOMENTS = ("created_after", "created_before")
 CONTROLS = ("cursor", "facets")  # of the shape of the answer, not of the query
-CLAUSES: Mapping[str, type[filters.Clause]] = {
+CLAUSES: Mapping[str, type[filters.Comparison]] = {
     each.__name__.lower(): each
     for each in (filters.Eq, filters.Ne, filters.In, filters.Gt, filters.Lt, filters.Prefix, filters.Glob)
 }
+NESTED: Mapping[str, str] = {"or": "filters", "not": "where"}  # and the field that holds other clauses
 _NUMBER = re.compile(r"-?\d{9,}(\.\d+)?")  # seconds since the epoch in a URL; a date without dashes has 8 digits
+_BARE_FRACTION = re.compile(r"^\.(?=\d+$)")  # .3 for 0.3, which JSON does not allow
 _TRUTH: Mapping[str, bool] = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -117,7 +119,7 @@ def from_texts(name: str, texts: list[str]) -> Any:
         return _converted(name, [(key, value) for key, _, value in split], strict=False)
     if _takes_several(name):
         return _converted(name, texts, strict=False)
-    value: Any = texts[-1]
+    value: Any = _BARE_FRACTION.sub("0.", texts[-1])
     if bool in getattr(_kind(name), "__args__", (_kind(name),)):
         value = _TRUTH.get(texts[-1].lower(), value)
     return _converted(name, value, strict=False)
@@ -136,18 +138,26 @@ def _converted(name: str, value: Any, *, strict: bool) -> Any:
         raise BadRequestError(f"{name}: {err}; GET /openapi.json lists the fields") from err
 
 
-def _where(value: Any) -> filters.Filter:
+def _where(value: Any, depth: int = 0) -> filters.Filter:
     """Parse a list of clauses such as {"op": "gt", "field": "meta.stars", "value": 3}."""
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise BadRequestError('where: send a list of clauses such as {"op": "eq", "field": "language", "value": "go"}')
-    return tuple(_clause(dict(each)) for each in value)
+    if depth > filters.DEEPEST:
+        raise BadRequestError(f"where: more than {filters.DEEPEST} levels of or and not; use fewer")
+    return tuple(_clause(dict(each), depth) for each in value)
 
 
-def _clause(row: dict[str, Any]) -> filters.Clause:
+def _clause(row: dict[str, Any], depth: int) -> filters.Clause:
     op = row.pop("op", None)
+    if op == "or" and list(row) == ["filters"] and isinstance(row["filters"], list):
+        return filters.Or(tuple(_where(each, depth + 1) for each in row["filters"]))
+    if op == "not" and list(row) == ["where"]:
+        return filters.Not(_where(row["where"], depth + 1))
+    if op in NESTED:
+        raise BadRequestError(f"where: {op} needs {NESTED[op]!r} and no other field")
     kind = CLAUSES.get(op) if isinstance(op, str) else None
     if kind is None:
-        raise BadRequestError(f"where: unknown op {op!r}; choose from {', '.join(CLAUSES)}")
+        raise BadRequestError(f"where: unknown op {op!r}; choose from {', '.join((*CLAUSES, *NESTED))}")
     try:
         if unknown := set(row) - set(kind.__dataclass_fields__):
             raise BadRequestError(f"where: {op} has no {sorted(unknown)[0]!r}")

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dowse import errors
 
 if TYPE_CHECKING:
-    from dowse.lookup.outline import DocumentOutline
     from dowse.lookup.related import RelatedChunks
     from dowse.lookup.symbols import SymbolMatch
     from dowse.query.explain.explanation import Explanation
@@ -163,10 +162,6 @@ def explain_object(answer: Explanation) -> Object:
     return row
 
 
-def result_to_json(result: QueryResult) -> bytes:
-    return encode(result_object(result))
-
-
 def _replace_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8")
@@ -185,22 +180,12 @@ def symbol_object(symbol: SymbolMatch) -> Object:
     return row | {name: getattr(symbol.chunk, name) for name in of_chunk}
 
 
-def outline_object(outline: DocumentOutline) -> Object:
-    row: Object = plain(outline)
-    return row
-
-
 def related_object(related: RelatedChunks) -> Object:
     return {
         "chunks": [chunk_object(chunk) for chunk in related.chunks],
         "neighbours": [
-            {
-                "relation": each.relation,
-                "direction": each.direction,
-                "weight": each.weight,
-                "sentence": each.sentence,
-                "chunk": chunk_object(each.chunk),
-            }
+            {name: getattr(each, name) for name in ("relation", "direction", "weight", "sentence")}
+            | {"chunk": chunk_object(each.chunk)}
             for each in related.neighbours
         ],
         "total": related.total,
