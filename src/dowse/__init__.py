@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dowse.adapters.openai_tool import KnowledgeTool as KnowledgeTool
+    from dowse.config import Config as Config
     from dowse.engine import Engine as Engine
     from dowse.engine import open as open
+    from dowse.filters import Filter as Filter
     from dowse.filters import by_author as by_author
     from dowse.filters import by_channel as by_channel
     from dowse.filters import by_corpus as by_corpus
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from dowse.ports import Embedder as Embedder
     from dowse.ports import Reranker as Reranker
     from dowse.ports import Retriever as Retriever
+    from dowse.ports import SearchLeg as SearchLeg
+    from dowse.query.bm25_index import BM25Index as BM25Index
     from dowse.query.retrievers import GraphRetriever as GraphRetriever
     from dowse.query.retrievers import HybridRetriever as HybridRetriever
     from dowse.query.retrievers import QueryProcessor as QueryProcessor
@@ -40,14 +44,21 @@ if TYPE_CHECKING:
     from dowse.query.stages.rerank import ScoreReranker as ScoreReranker
     from dowse.query.stages.rerank_heuristic import HeuristicReranker as HeuristicReranker
     from dowse.query.stages.rerank_llm import LLMReranker as LLMReranker
+    from dowse.query.stream import Event as Event
     from dowse.reports import IndexReport as IndexReport
+    from dowse.reports import QueryMetadata as QueryMetadata
+    from dowse.store.memory import MemoryStore as MemoryStore
     from dowse.types import Chunk as Chunk
     from dowse.types import CorpusType as CorpusType
+    from dowse.types import Degradation as Degradation
     from dowse.types import Document as Document
     from dowse.types import Edge as Edge
+    from dowse.types import EdgeContext as EdgeContext
+    from dowse.types import ParentContext as ParentContext
     from dowse.types import QueryRequest as QueryRequest
     from dowse.types import QueryResult as QueryResult
     from dowse.types import QueryType as QueryType
+    from dowse.types import Score as Score
     from dowse.types import ScoredChunk as ScoredChunk
     from dowse.types import ServiceContext as ServiceContext
     from dowse.types import Source as Source
@@ -55,14 +66,20 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "BM25Index": "dowse.query.bm25_index",
     "Candidate": "dowse.ports",
     "Chunk": "dowse.types",
+    "Config": "dowse.config",
     "CorpusType": "dowse.types",
     "CrossEncoderReranker": "dowse.models.cross_encoder",
+    "Degradation": "dowse.types",
     "Document": "dowse.types",
     "Edge": "dowse.types",
+    "EdgeContext": "dowse.types",
     "Embedder": "dowse.ports",
     "Engine": "dowse.engine",
+    "Event": "dowse.query.stream",
+    "Filter": "dowse.filters",
     "GraphOptions": "dowse.query.stages.graph",
     "GraphRetriever": "dowse.query.retrievers",
     "HeuristicReranker": "dowse.query.stages.rerank_heuristic",
@@ -71,8 +88,11 @@ _HOME = {
     "KnowledgeTool": "dowse.adapters.openai_tool",
     "LLM": "dowse.ports",
     "LLMReranker": "dowse.query.stages.rerank_llm",
+    "MemoryStore": "dowse.store.memory",
     "NewDocument": "dowse.ingest.documents",
+    "ParentContext": "dowse.types",
     "Piece": "dowse.ingest.readers.plugin",
+    "QueryMetadata": "dowse.reports",
     "QueryProcessor": "dowse.query.retrievers",
     "QueryRequest": "dowse.types",
     "QueryResult": "dowse.types",
@@ -80,8 +100,10 @@ _HOME = {
     "Reranker": "dowse.ports",
     "RetrievalPipeline": "dowse.query.retrievers",
     "Retriever": "dowse.ports",
+    "Score": "dowse.types",
     "ScoreReranker": "dowse.query.stages.rerank",
     "ScoredChunk": "dowse.types",
+    "SearchLeg": "dowse.ports",
     "ServiceContext": "dowse.types",
     "Source": "dowse.types",
     "apply_mmr": "dowse.query.stages.mmr",

@@ -152,8 +152,8 @@ def ask(store: MemoryStore, pool: ThreadPoolExecutor | None = None, **fields: An
 @pytest.mark.parametrize(
     ("says", "reason"),
     [
-        (lambda n: [float("nan")] * n, "overlap returned the score nan, which is not between 0 and 1"),
-        (lambda n: [7.5] * n, "overlap returned the score 7.5, which is not between 0 and 1"),
+        (lambda n: [float("nan")] * n, "reranker ActingReranker returned a score that is not finite"),
+        (lambda n: ["7"] * n, "reranker ActingReranker returned scores that are no numbers"),
         (lambda n: [0.5] * (n - 1), "overlap returned"),
         (lambda n: [None] * n, "overlap scored none of"),
     ],

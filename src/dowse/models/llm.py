@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from threading import Lock
 from typing import Any
 
@@ -98,6 +99,13 @@ class HttpLLM:
     @property
     def model(self) -> str:
         return f"{self._name}@{self._endpoint.host}"
+
+    @property
+    def uncached(self) -> HttpLLM:
+        """The same model, which asks again."""
+        other = copy(self)
+        other._replies, other._limit = {}, 0
+        return other
 
     def complete_json(self, prompt: str, schema: Mapping[str, Any], timeout_s: float, *, max_tokens: int) -> Any:
         # The cache holds the text and not the value, which a caller might change.
