@@ -73,7 +73,7 @@ class Step(msgspec.Struct, frozen=True):
     stage: Stage
     optional: bool = False  # an UnavailableError skips it, with a note
     even_late: bool = False  # runs after the deadline, too
-    may_hang: bool = False  # calls another process; abandoned at the deadline
+    apart: bool = False  # runs in a thread of its own, beside the others of its wave
 
 
 Wave = tuple[Step, ...]
@@ -170,7 +170,7 @@ class Assembly(msgspec.Struct, frozen=True):
             weight = own.rerank_weight if outside else 1.0
             window = min(own.llm_window, own.window) if link == "llm" else own.window
             stage = Rerank(reranker, link, weight, window, self._time_left)
-            yield (Step(stage, optional=True, even_late=not outside, may_hang=outside),)
+            yield (Step(stage, optional=True, even_late=not outside),)
 
     def _time_left(self) -> float | None:
         left_s = self.left_s()

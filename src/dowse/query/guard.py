@@ -5,9 +5,10 @@ Dowse's own parts are not guarded, so that its bugs surface. This is the only mo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
+from functools import cached_property
 from math import exp, isfinite
 from threading import Thread
 from typing import Any, TypeVar, cast
@@ -28,16 +29,14 @@ def is_own(part: object) -> bool:
     return type(part).__module__.startswith("dowse.")
 
 
-def guarded(part: T, kind: str, *, timeout_s: float | None = None) -> T:
+def guarded(part: T, kind: str) -> T:
     """Return the part behind a guard; Dowse's own and missing parts as they are."""
-    if part is None or is_own(part):
-        return part
-    return cast(T, _GUARDS.get(kind, PluginGuard)(part, kind, timeout_s))
+    return part if part is None or is_own(part) else cast(T, _GUARDS.get(kind, PluginGuard)(part, kind))
 
 
 def in_time(work: Callable[[], T], name: str, timeout_s: float | None = None) -> T:
     """Return the value of `work`, run in a thread that is abandoned after the timeout; else raise UnavailableError."""
-    limit_s = TIMEOUT_S if timeout_s is None else timeout_s
+    limit_s = TIMEOUT_S if timeout_s is None else min(timeout_s, TIMEOUT_S)
     future: Future[T] = Future()
 
     def run() -> None:
@@ -56,17 +55,16 @@ def in_time(work: Callable[[], T], name: str, timeout_s: float | None = None) ->
     try:
         return future.result(limit_s)
     except TimeoutError as err:
-        raise UnavailableError(f"{name} did not answer in {limit_s:g} s") from err
+        raise UnavailableError(f"{name} did not answer in {limit_s:.3g} s") from err
 
 
 class PluginGuard:
     """Proxy of an injected object. All its failures become UnavailableError, which degrades a stage."""
 
-    def __init__(self, part: Any, kind: str, timeout_s: float | None = None) -> None:
-        self._part, self._timeout_s = part, timeout_s
-        self._name = f"{kind} {type(part).__name__}"
+    def __init__(self, part: Any, kind: str) -> None:
+        self._part, self._name = part, f"{kind} {type(part).__name__}"
 
-    @property
+    @cached_property
     def model(self) -> str:
         return str(self._call(lambda: getattr(self._part, "model", type(self._part).__name__)))
 
@@ -76,14 +74,22 @@ class PluginGuard:
             return found
         return lambda *given, **named: self._call(lambda: found(*given, **named))
 
-    def _call(self, work: Callable[[], T]) -> T:
-        return in_time(work, self._name, self._timeout_s)
+    def _call(self, work: Callable[[], T], timeout_s: float | None = None) -> T:
+        return in_time(work, self._name, timeout_s)
+
+
+class LLMGuard(PluginGuard):
+    """Guard of a language model, which has the time that its caller gives it."""
+
+    def complete_json(self, prompt: str, schema: Mapping[str, Any], timeout_s: float, *, max_tokens: int) -> Any:
+        ask = self._part.complete_json
+        return self._call(lambda: ask(prompt, schema, timeout_s, max_tokens=max_tokens), timeout_s)
 
 
 class EmbedderGuard(PluginGuard):
     """Guard of an embedder with `embed(texts, role=…)` or `embed_query(text)`."""
 
-    @property
+    @cached_property
     def dimension(self) -> int | None:
         found = self._call(lambda: getattr(self._part, "dimension", None))
         return found if isinstance(found, int) else None
@@ -120,10 +126,10 @@ class RerankerGuard(PluginGuard):
         self, query: str, candidates: Sequence[Candidate], *, timeout_s: float | None = None
     ) -> list[float | None]:
         if not self.drops:
-            given = self._call(lambda: list(self._part.score(query, candidates, timeout_s=timeout_s)))
-            return self._unit(given)
+            score = self._part.score
+            return self._unit(self._call(lambda: list(score(query, candidates, timeout_s=timeout_s)), timeout_s))
         rows = [CandidateRow(each) for each in candidates]
-        found = self._call(lambda: rows_of(self._part.rerank(query, rows, len(rows)), self._name))
+        found = self._call(lambda: rows_of(self._part.rerank(query, rows, len(rows)), self._name), timeout_s)
         scores = {each.id: each.score for each in found}
         known = self._unit([scores.get(each.chunk.id) for each in candidates])
         if all(score is None for score in known):
@@ -142,4 +148,8 @@ class RerankerGuard(PluginGuard):
         return [None if each is None else 1 / (1 + exp(min(-each, _STEEPEST))) for each in known]
 
 
-_GUARDS: dict[str, type[PluginGuard]] = {"embedder": EmbedderGuard, "reranker": RerankerGuard}
+_GUARDS: dict[str, type[PluginGuard]] = {
+    "embedder": EmbedderGuard,
+    "language model": LLMGuard,
+    "reranker": RerankerGuard,
+}

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
 from dataclasses import replace
 from operator import attrgetter
-from threading import Thread
 from typing import cast
 
 import msgspec
@@ -241,7 +240,7 @@ def build(
             else ()
         ),
         (Step(Prepare(tokenizer)),),  # required: without terms the answer would be wrong, not degraded
-        tuple(Step(leg, optional=True, may_hang=bool(plugged)) for leg in legs),
+        tuple(Step(leg, optional=True, apart=bool(plugged)) for leg in legs),
         (Step(assembly.fuse(), optional=not request.strict, even_late=True),),
         ((Step(smoothing, optional=True, even_late=True),) if smoothed else ()),
         *((Step(hydrate, optional=True, even_late=True),) for hydrate in hydrates),
@@ -280,11 +279,9 @@ class _Attempt(msgspec.Struct, frozen=True, eq=False):
 
 
 def _attempt_all(wave: Wave, state: QueryState, executor: Executor | None, deadline: Deadline | None) -> list[_Attempt]:
-    if deadline is not None and len(wave) == 1 and wave[0].may_hang and deadline.left_s() > 0:
-        return [_run_in_thread(wave[0], state, deadline)]
     if executor is None or len(wave) == 1:
         return [_attempt(step, state, deadline) for step in wave]
-    if deadline is None and not wave[0].may_hang:
+    if deadline is None and not wave[0].apart:
         # Only the first leg runs in a thread: it embeds the question while this thread searches words. A thread for
         # each leg costs more than the leg (a switch of the interpreter's lock each).
         first = executor.submit(_attempt, wave[0], state, deadline)
@@ -293,27 +290,6 @@ def _attempt_all(wave: Wave, state: QueryState, executor: Executor | None, deadl
     futures = [executor.submit(_attempt, step, state, deadline) for step in wave]
     wait(futures, timeout=None if deadline is None else deadline.left_s())
     return [_collect(step, future, state, deadline) for step, future in zip(wave, futures, strict=True)]
-
-
-def _run_in_thread(step: Step, state: QueryState, deadline: Deadline) -> _Attempt:
-    """Run a step in a thread of its own, so that a hanging server costs the query its deadline and no more.
-
-    Not in the executor: a few hanging steps would block all its threads, and the legs of the next query with them.
-    """
-    future: Future[_Attempt] = Future()
-    future.set_running_or_notify_cancel()  # it cannot be cancelled
-
-    def work() -> None:
-        try:
-            future.set_result(_attempt(step, state, deadline))
-        except BaseException as err:
-            future.set_exception(err)  # raised by `result()`
-            if not isinstance(err, Exception):
-                raise
-
-    Thread(target=work, name=f"dowse-{step.stage.name}", daemon=True).start()
-    wait([future], timeout=deadline.left_s())
-    return _collect(step, future, state, deadline)
 
 
 def _collect(step: Step, future: Future[_Attempt], state: QueryState, deadline: Deadline | None) -> _Attempt:

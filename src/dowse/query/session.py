@@ -7,8 +7,9 @@ UnavailableError, so the pipeline skips it and names it in `degraded`, as for an
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -26,10 +27,12 @@ from dowse.ports import (
     VectorSearch,
     WordSearch,
 )
+from dowse.query import guard
 from dowse.query.guard import PluginGuard, is_own
 from dowse.tracing import LOGGER
 from dowse.types import Chunk, DocumentInfo, Edge, Leg, Service, ServiceEdge
 
+T = TypeVar("T")
 _PORTS: Mapping[str, type] = {
     "word search": WordSearch,
     "vector search": VectorSearch,
@@ -52,12 +55,24 @@ class SessionGuard(PluginGuard):
 
     def __init__(self, session: Any) -> None:
         super().__init__(session, "store")
+        self._hangs = ""
         self._missing = {port for method, port in _PORT_OF_METHOD.items() if not hasattr(session, method)}
         self.stats = self._stats()
 
     def _stats(self) -> StoreStats:
         found = self._call(lambda: self._part.stats)
         return found if isinstance(found, StoreStats) else StoreStats(0, 0, 0)
+
+    def _call(self, work: Callable[[], T], timeout_s: float | None = None) -> T:
+        """Call the store; one that hangs is not called again by the same query."""
+        if self._hangs:
+            raise UnavailableError(self._hangs)
+        started_s = time.monotonic()
+        try:
+            return super()._call(work, timeout_s)
+        except UnavailableError as err:
+            self._hangs = str(err) if time.monotonic() - started_s >= guard.TIMEOUT_S else ""
+            raise
 
     def lacks(self, port: str) -> str:
         return f"this store has no {port}" if port in self._missing else ""
@@ -138,12 +153,6 @@ def _each(kind: type) -> Callable[[Any, Sequence[Any]], Sequence[Any]]:
     return check
 
 
-def _optional_document(found: Any, given: Sequence[Any]) -> Any:
-    if not isinstance(found, DocumentInfo | None):
-        raise TypeError(f"{type(found).__name__} for a document")
-    return found
-
-
 def _terms(found: Any, given: Sequence[Any]) -> Any:
     rows = tuple(found)
     if len(rows) != len(given[1]) or not all(isinstance(each, Mapping) for each in rows):
@@ -170,7 +179,6 @@ _CHECKS: Mapping[str, Callable[[Any, Sequence[Any]], Any]] = {
     "names_from": _each(Name),
     "services": _each(Service),
     "service_edges": _each(ServiceEdge),
-    "document": _optional_document,
     "documents_of": _each(DocumentInfo),
     "document_chunks": _each(Chunk),
 }

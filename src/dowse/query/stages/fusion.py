@@ -46,6 +46,8 @@ def reciprocal_rank_fusion(
     1 and are not normalised; a list of weight 0 is left out. An id counts once per list, at its first place.
     A list without the id adds nothing, or weight/(k + missing_rank) if that is given.
     """
+    if not isinstance(lists, Mapping):
+        raise BadRequestError("give the lists by name, as in {'dense': ids, 'bm25_code': ids, 'bm25_nlp': ids}")
     given = dict.fromkeys(lists, 1.0) if weights is None else dict(weights)
     _check_votes(lists, given, k, missing_rank)
     places = {
