@@ -13,7 +13,7 @@ import msgspec
 
 from dowse.config import Config
 from dowse.errors import ModelUnavailableError, NotFoundError
-from dowse.query.aio import AsyncQueries
+from dowse.query.aio import AsyncStream
 from dowse.tracing import tracing
 from dowse.types import Chunk, DocumentInfo, QueryRequest, QueryResult, ScoredChunk, Source
 from dowse.wiring import Components
@@ -48,7 +48,7 @@ _HYDRATE_TRIES = 3  # a query that loses hits to an index update is repeated on 
 _QUESTION_WORDS = 20_000  # cached, 3 MB; a bound for servers that run for years
 
 
-class Engine(AsyncQueries):
+class Engine(AsyncStream):
     """An index folder and its operations. A context manager; safe to query from several threads."""
 
     def __init__(
@@ -111,9 +111,9 @@ class Engine(AsyncQueries):
         self._tracing.report(result)
         return result
 
-    def retrieve(self, query: str, top_k: int | None = None) -> Sequence[ScoredChunk]:
+    def retrieve(self, query: str, top_k: int | None = None, **fields: object) -> Sequence[ScoredChunk]:
         """Return the hits alone: an engine is a `Retriever`."""
-        return self.query(query, **({} if top_k is None else {"top_k": top_k})).chunks
+        return self.query(query, **(fields if top_k is None else fields | {"top_k": top_k})).chunks
 
     def stream(self, text: str | QueryRequest, **fields: object) -> Iterator[Event]:
         """Yield the answer as it grows: first hits, later orders, and last the result that `query` returns."""

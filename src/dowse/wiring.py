@@ -39,6 +39,10 @@ class Components:
         self._store = store
         self._config = config
         self._fusion, self._legs = fusion, legs
+        if legs:
+            from dowse.query.plugins import checked_legs
+
+            checked_legs(legs)
         self._models = self._models_of(embedder)
         self._specs: dict[str, str] = {}
         self._embedders: dict[str, Embedder] = {}  # of queries, by the model of the index

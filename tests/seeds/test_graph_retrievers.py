@@ -294,3 +294,48 @@ def test_an_injected_embedder_of_an_engine_that_raises_leaves_the_words(engine: 
         result = other.query("payment")
     assert result.chunks
     assert result.degraded[0].reason == "embedder Broken raised RuntimeError: no route"
+
+
+def test_a_leg_without_a_name_or_with_a_taken_one_is_refused(store: MemoryStore, tmp_path: Path) -> None:
+    with pytest.raises(BadRequestError, match="leg object needs a `name` and a method"):
+        RetrievalPipeline(store, legs=[object()])  # type: ignore[list-item]
+    with pytest.raises(BadRequestError, match="two legs have one name: length, length"):
+        dowse.open(tmp_path / "other", embedder=None, legs=[ByLength([]), ByLength([])])
+
+
+def test_an_embedder_of_another_length_costs_the_dense_leg(store: MemoryStore) -> None:
+    class Short:
+        def embed_query(self, text: str) -> list[float]:
+            return [3.0, 4.0]
+
+    result = RetrievalPipeline(store, Short()).query("payment")
+    assert result.chunks
+    assert result.degraded[0].reason == "Short gives 2 dimensions, the store has 64"
+
+
+def test_an_embedder_need_not_return_unit_vectors(store: MemoryStore) -> None:
+    class Long(TrigramEmbedder):
+        def embed(self, texts: Any, *, role: Any) -> Any:
+            return 7 * super().embed(texts, role=role)
+
+    found = HybridRetriever(store, Long()).retrieve("payment", alpha=1.0)
+    assert [each.dense_score for each in found] == pytest.approx(
+        [each.dense_score for each in HybridRetriever(store, EMBEDDER).retrieve("payment", alpha=1.0)]
+    )
+
+
+def test_documents_that_cannot_be_listed_cost_the_metadata_answer(store: MemoryStore) -> None:
+    class Broken(Lacking):
+        def documents(self, source: str | None = None, under: str = "") -> Iterator[Any]:  # type: ignore[override]
+            yield "nonsense"
+            raise RuntimeError("no list")
+
+    result = RetrievalPipeline(Broken(store), EMBEDDER, profile="papers").query("papers by Jane Smith")
+    assert result.chunks
+    assert "metadata" in [each.stage for each in result.degraded]
+
+
+def test_filters_of_one_call_hold_in_every_retriever(engine: dowse.Engine, store: MemoryStore) -> None:
+    assert {hit.file_path for hit in engine.retrieve("payment kitchen", 5, path_filter="lunch.md")} == {"lunch.md"}
+    found = RetrievalPipeline(store, EMBEDDER).retrieve("payment", 5, repo_filter="ops")
+    assert {each.repo_name for each in found} == {"ops"}

@@ -14,15 +14,13 @@ if TYPE_CHECKING:
 
 
 class AsyncQueries:
-    """The async twins of `query`, `retrieve` and `stream`, for an engine and for every retriever."""
+    """Async calls of `query` and `retrieve`, for an engine and for every retriever."""
 
     if TYPE_CHECKING:
 
         def query(self, text: str | QueryRequest, **fields: Any) -> QueryResult: ...
 
         def retrieve(self, query: str, top_k: int | None = None) -> Sequence[ScoredChunk]: ...
-
-        def stream(self, text: str | QueryRequest, **fields: Any) -> Iterator[Event]: ...
 
     async def aquery(self, text: str | QueryRequest, **fields: Any) -> QueryResult:
         """Answer as `query` does."""
@@ -35,6 +33,14 @@ class AsyncQueries:
         import asyncio
 
         return await asyncio.to_thread(self.retrieve, query, top_k, **options)
+
+
+class AsyncStream(AsyncQueries):
+    """Async calls of an engine."""
+
+    if TYPE_CHECKING:
+
+        def stream(self, text: str | QueryRequest, **fields: Any) -> Iterator[Event]: ...
 
     async def astream(self, text: str | QueryRequest, **fields: Any) -> AsyncIterator[Event]:
         """Yield the events of `stream`. A reader who stops early stops the query after the stage that runs."""

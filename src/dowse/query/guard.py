@@ -101,14 +101,19 @@ class EmbedderGuard(PluginGuard):
             right = vectors.ndim == 2 and len(vectors) == len(texts) and bool(np.isfinite(vectors).all())
         except (TypeError, ValueError):  # text, None, rows of different lengths
             right = False
-        if not right or self.dimension not in (None, vectors.shape[1]):
+        if not right or self.dimension not in (None, vectors.shape[1]) or not (lengths := _lengths(vectors)).all():
             raise UnavailableError(f"{self._name} returned no finite vectors of its dimension")
-        return vectors
+        return vectors / lengths
 
     def _embedded(self, texts: Sequence[str], role: Role) -> Any:
         if hasattr(self._part, "embed_query"):
             return [self._part.embed_query(text) for text in texts]
         return self._part.embed(texts, role=role)
+
+
+def _lengths(vectors: Matrix) -> Matrix:
+    lengths: Matrix = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return lengths
 
 
 class RerankerGuard(PluginGuard):

@@ -223,7 +223,7 @@ def build(
     legs: list[Stage] = [PluginLeg(leg, reader, profile.depth, leg.name) for leg in plugged]
     legs += [Words(reader, leg, profile.depth) for leg in profile.legs if leg in WORD_LEGS and leg not in replaced]
     if embedder is not None and "dense" in profile.legs:
-        legs.insert(0, Dense(reader, embedder, profile.depth))
+        legs.insert(0, Dense(reader, embedder, profile.depth, reader.stats.dimension))
     smoothed = profile.fusion == "z" and (profile.hubness > 0 or profile.smoothing > 0)
     smoothing = NeighbourSmoothing(reader, profile.hubness, profile.smoothing, assembly.parts.fusion_kernel)
     graph = assembly.parts.service_graph

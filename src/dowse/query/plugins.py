@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dowse.errors import UnavailableError
+from dowse.errors import BadRequestError, UnavailableError
 from dowse.filters import Eq, Filter, In, matches
 from dowse.identity import id_number, number_id
 from dowse.ports import ChunkReader, Embedder, Found, Ids, Mask, SearchLeg, StoreStats
@@ -31,6 +31,17 @@ _FILTERED_BY = {
     "corpus_filter": "corpus_type", "service_filter": "service_name", "repo_filter": "repo_name",
     "paper_id": "document_id", "document_id": "document_id", "section_type": "section_type",
 }  # fmt: skip
+
+
+def checked_legs(legs: Iterable[SearchLeg]) -> tuple[SearchLeg, ...]:
+    """Return the legs, or raise BadRequestError for one that cannot be called by name."""
+    found = tuple(legs)
+    for leg in found:
+        if not isinstance(getattr(leg, "name", None), str) or not callable(getattr(leg, "search", None)):
+            raise BadRequestError(f"leg {type(leg).__name__} needs a `name` and a method `search(query, k, where=…)`")
+    if len({leg.name for leg in found}) < len(found):
+        raise BadRequestError(f"two legs have one name: {', '.join(leg.name for leg in found)}; rename one")
+    return found
 
 
 class PluginLeg(msgspec.Struct, frozen=True):

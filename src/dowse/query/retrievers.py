@@ -10,6 +10,7 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -24,7 +25,8 @@ from dowse.query.guard import guarded, in_time
 from dowse.query.pipeline import answer, planned
 from dowse.query.plan.classify import Plan
 from dowse.query.plan.profiles import POOL_FACTOR, Profile, named
-from dowse.query.plugins import RetrieverLeg, RowLeg, RowStore, row_leg, vector_leg, word_legs
+from dowse.query.plugins import RetrieverLeg, RowLeg, RowStore, checked_legs, row_leg, vector_leg, word_legs
+from dowse.query.session import documents_of
 from dowse.query.stages.graph import GraphOptions
 from dowse.tokenizer import Tokenizer
 from dowse.tracing import LOGGER, Tracing
@@ -64,7 +66,7 @@ class RetrievalPipeline(AsyncQueries):
             raise BadRequestError("give a store, a vector_store, a bm25_store or legs")
         self.store = next((each for each in given if _is_store(each)), None)
         self.vector_store = next((each for each in given if not _is_store(each)), None)
-        self.bm25_store, self.service_graph, self.legs = bm25_store, service_graph, tuple(legs)
+        self.bm25_store, self.service_graph, self.legs = bm25_store, service_graph, checked_legs(legs)
         self.embedder, self.reranker, self.llm = embedder, reranker, llm
         self.profile = named(profile) if isinstance(profile, str) else profile
         self.tokenizer = tokenizer or Tokenizer()
@@ -82,8 +84,9 @@ class RetrievalPipeline(AsyncQueries):
             result = QueryResult(request.text, nothing_found=True, degraded=(Degradation("store", str(err)),))
         return self._reported(result)
 
-    def retrieve(self, query: str, top_k: int | None = None) -> Sequence[ScoredChunk]:
-        return self.query(QueryRequest(query, top_k=top_k)).chunks
+    def retrieve(self, query: str, top_k: int | None = None, **fields: Any) -> Sequence[ScoredChunk]:
+        """Return the hits; `fields` are those of QueryRequest."""
+        return self.query(query, top_k=top_k, **fields).chunks
 
     def _answered(self, request: QueryRequest) -> QueryResult:
         store: Any = guarded(self.store, "store")
@@ -100,7 +103,7 @@ class RetrievalPipeline(AsyncQueries):
             profiles=(self.profile,),
             legs=legs,
             service_graph=self.service_graph,
-            documents=(lambda: ()) if store is None else store.documents,
+            documents=(lambda: ()) if self.store is None else partial(documents_of, self.store),
         )
         reader: ChunkReader = store.reader() if rows is None else rows
         threads = ThreadPoolExecutor(max_workers=3 + len(legs), thread_name_prefix="dowse-leg")
@@ -201,6 +204,7 @@ class HybridRetriever(RetrievalPipeline):
         where: Filter | Clause = (),
         paper_id: str | None = None,
         section_type: str | None = None,
+        **fields: Any,
     ) -> Sequence[ScoredChunk]:
         """Return the hits; `alpha` overrides the weight for this query: 0 is words only, 1 is vectors only.
 
@@ -209,7 +213,7 @@ class HybridRetriever(RetrievalPipeline):
         wanted = top_k if isinstance(top_k, int) else self.profile.top_k
         depth = max(self._candidates or max(self._overfetch, 1) * wanted, wanted, 1)
         clauses = (*self.where, *_clauses(where), *_paper(paper_id, section_type))
-        return self.query(QueryRequest(query, top_k=top_k, alpha=alpha, where=clauses, depth=depth)).chunks
+        return self.query(query, top_k=top_k, alpha=alpha, where=clauses, **({"depth": depth} | fields)).chunks
 
 
 def _clauses(where: Filter | Clause) -> Filter:
@@ -274,10 +278,12 @@ class GraphRetriever(RetrievalPipeline):
         super().__init__(store, embedder, reranker, profile=own, **others)
         self.where: Filter = _clauses(where)
 
-    def retrieve(self, query: str, top_k: int | None = None, where: Filter | Clause = ()) -> Sequence[ScoredChunk]:
+    def retrieve(
+        self, query: str, top_k: int | None = None, where: Filter | Clause = (), **fields: Any
+    ) -> Sequence[ScoredChunk]:
         # The search finds seeds only; edges lead to the other hits.
         clauses, seeds = (*self.where, *_clauses(where)), self.profile.graph_options.seeds
-        return self.query(QueryRequest(query, top_k=top_k, where=clauses, depth=seeds)).chunks
+        return self.query(query, top_k=top_k, where=clauses, **({"depth": seeds} | fields)).chunks
 
 
 class QueryProcessor(RetrievalPipeline):
@@ -318,12 +324,12 @@ class QueryProcessor(RetrievalPipeline):
         section_type: str | None = None,
         *,
         where: Filter | Clause = (),
-        top_k: int | None = None,
+        **fields: Any,
     ) -> QueryResult:
-        """Answer a query; a blank one gets an empty factual result. `top_k` overrides that of the query type."""
+        """Answer a query; a blank one gets an empty factual result. `fields` override those of the query type."""
         if not query.strip():
             return QueryResult(query, query_type=QueryType.FACTUAL, answer_style="concise", nothing_found=True)
-        request = QueryRequest(query, top_k=top_k, where=(*_clauses(where), *_paper(paper_id, section_type)))
+        request = QueryRequest(query, where=(*_clauses(where), *_paper(paper_id, section_type)), **fields)
         if self._retriever is None:
             return self.query(request)
         kind = self.classify(query)
@@ -332,8 +338,8 @@ class QueryProcessor(RetrievalPipeline):
         other = RetrievalPipeline(None, None, self.reranker, self.llm, self.profile, legs=legs, **shared)
         return other.query(replace(request, query_type=kind))
 
-    def retrieve(self, query: str, top_k: int | None = None) -> Sequence[ScoredChunk]:
-        return self.process(query, top_k=top_k).chunks
+    def retrieve(self, query: str, top_k: int | None = None, **fields: Any) -> Sequence[ScoredChunk]:
+        return self.process(query, top_k=top_k, **fields).chunks
 
     def classify(self, query: str) -> QueryType:
         """Return the type that `process` uses: the language model's if there is one, else that of the rules."""

@@ -22,6 +22,7 @@ from dowse.ports import (
     Found,
     Ids,
     QuerySession,
+    SearchableStore,
     ServiceReader,
     StoreStats,
     VectorSearch,
@@ -48,6 +49,14 @@ def open_session(reader: ChunkReader, constants: Bm25) -> QuerySession:
     session = reader if made is None else PluginGuard(reader, "store").session(constants)
     complete = all(hasattr(session, method) for method in _PORT_OF_METHOD)
     return cast(QuerySession, session if complete and is_own(session) else SessionGuard(session))
+
+
+def documents_of(store: SearchableStore) -> Sequence[DocumentInfo]:
+    """Return the documents of a store; UnavailableError if a store of the user fails."""
+    if is_own(store):
+        return tuple(store.documents())
+    found = guard.in_time(lambda: tuple(store.documents()), f"store {type(store).__name__}")
+    return tuple(each for each in found if isinstance(each, DocumentInfo))
 
 
 class SessionGuard(PluginGuard):

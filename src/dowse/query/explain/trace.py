@@ -176,7 +176,7 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
         score = float(exact_scores(self.reader, [asked], ids)[0, 0])
         if np.isnan(score):
             return StagePosition(asked.leg, None, found, None, "it has no vector yet")
-        if asked.vector is None and score == 0:
+        if asked.terms is not None and score == 0:
             return StagePosition(asked.leg, None, found, 0.0, "it holds no word of the question")
         if not self.reader.passing(ids, self.state.query.where)[0]:
             return StagePosition(asked.leg, None, found, score, "the filter excludes it")

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from dowse.errors import UnavailableError
 from dowse.ports import Embedder, Found, VectorSearch, WordSearch
 from dowse.query.stages.state import QueryState, Ranking, TermsByLeg
 from dowse.tokenizer import Tokenizer
@@ -35,11 +36,16 @@ class Dense(msgspec.Struct, frozen=True):
     store: VectorSearch
     embedder: Embedder
     depth: int
+    dimension: int | None = None  # of the stored vectors; None: not checked
     name: Leg = "dense"
 
     def __call__(self, state: QueryState, /) -> QueryState:
         query = state.query
         vectors = self.embedder.embed([each.text for each in query.wordings], role="query")
+        if self.dimension not in (None, vectors.shape[1]):
+            raise UnavailableError(
+                f"{self.embedder.model} gives {vectors.shape[1]} dimensions, the store has {self.dimension}"
+            )
         added = (
             Ranking("dense", self.store.search_vectors(vector, self.depth, query.where), vector=vector, variant=at)
             for at, vector in enumerate(vectors)
