@@ -75,6 +75,9 @@ SETTINGS = (
     ConfigKey(
         "llm_model", "DOWSE_LLM_MODEL", "text", "Language model at that endpoint; its API key is in DOWSE_LLM_API_KEY."
     ),
+    ConfigKey(
+        "llm_rerank_model", "DOWSE_LLM_RERANK_MODEL", "text", "Smaller model for reranking [default: llm_model]."
+    ),
 )
 
 
@@ -110,6 +113,7 @@ class Config:
     reranker: str = "none"
     llm_base_url: str | None = None
     llm_model: str | None = None
+    llm_rerank_model: str | None = None
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)  # [profiles.NAME] as written
     kinds: tuple[Mapping[str, Any], ...] = field(default=(), compare=False)  # [[kinds]] as written, the nearest first
     origins: tuple[tuple[str, str], ...] = field(default=(), compare=False)

@@ -198,8 +198,8 @@ class Backend:
         """Read a service: neighbours within `depth` steps, all dependents and all dependencies."""
         graph = self.engine.services()
         radius, downstream = graph.blast_radius(name), graph.downstream(name)
-        ((_, context),) = graph.neighbourhood([name], depth)
-        row: Object = wire.plain(context) | {"edges": [dict(edge) for edge in context.edges]}
+        context = graph.neighbourhood([name], depth)[name]
+        row: Object = wire.plain(context)
         own = next(each for each in graph.services if each.name == name)
         return {"service": wire.plain(own)} | row | {"blast_radius": radius, "downstream": downstream}
 

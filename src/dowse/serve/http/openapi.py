@@ -81,6 +81,8 @@ def components() -> dict[str, Schema]:
     kinds = (QueryResult, Chunk, Status, IndexReport, Service, ServiceEdge, ServiceContext)
     _, found = msgspec.json.schema_components(kinds, ref_template=REF)
     schemas: dict[str, Schema] = {name: dict(schema) for name, schema in found.items()}
+    schemas["ScoredChunk"]["required"] = schemas["Chunk"]["required"]
+    schemas["ScoredChunk"]["properties"] = schemas["ScoredChunk"]["properties"] | schemas["Chunk"]["properties"]
     _set(schemas, "Chunk", meta=_TEXTS)
     # `scores` has a factory, which msgspec does not show as a default.
     _set(schemas, "ScoredChunk", meta=_TEXTS, scores={"type": "array", "items": ref("Score"), "default": []})
