@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -100,6 +101,7 @@ def _inside(path: str, name: str) -> bool:
     return name in (_bare(part) for part in path.partition(".")[0].split("/"))
 
 
+@lru_cache(maxsize=4096)  # names of folders come again with every candidate
 def _bare(name: str) -> str:
     return re.sub(r"[\W_]", "", name).lower().removesuffix("service")
 

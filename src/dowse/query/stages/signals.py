@@ -104,9 +104,10 @@ class Asked(dict[str, int]):
 
 def alike(one: str, other: str) -> bool:
     """Return whether two words are equal, or one of three letters or more begins the other."""
-    if len(one) > len(other):
-        one, other = other, one
-    return one == other or (len(one) >= SHORTEST_BEGINNING and other.startswith(one))
+    if one == other:
+        return True
+    begins = one if other.startswith(one) else other if one.startswith(other) else ""
+    return len(begins) >= SHORTEST_BEGINNING
 
 
 def file_match(asked: Asked, path: str, tokenizer: Tokenizer) -> float:
