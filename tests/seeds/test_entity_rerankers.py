@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -148,3 +152,12 @@ def test_without_the_hub_the_message_names_model_and_reason(tmp_path: Path, monk
         ModelUnavailableError, match=r"model 'cross-encoder/ms-marco-MiniLM-L-6-v2' is unavailable: the"
     ):
         CrossEncoderReranker(models_folder=tmp_path)
+
+
+def test_the_command_line_lists_the_default_cross_encoder(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "dowse", "models", "list", "--json"]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=os.environ | {"DOWSE_MODELS": str(tmp_path)}
+    )
+    (row,) = json.loads(done.stdout)["rerankers"]
+    assert (row["hub_id"], row["path"]) == (cross_encoder.DEFAULT, None)

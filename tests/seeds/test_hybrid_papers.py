@@ -8,7 +8,16 @@ from unittest.mock import MagicMock, create_autospec, patch
 
 import pytest
 
-from dowse import BM25Index, Chunk, HybridRetriever, LLMReranker, QueryProcessor, QueryType, RetrievalPipeline
+from dowse import (
+    BM25Index,
+    Chunk,
+    HybridRetriever,
+    LLMReranker,
+    QueryProcessor,
+    QueryType,
+    RetrievalPipeline,
+    reciprocal_rank_fusion,
+)
 from dowse.errors import BadRequestError
 
 K = 60
@@ -326,3 +335,12 @@ def test_retrieve_gives_as_many_as_asked_for() -> None:
     assert len(HybridRetriever(bm25_index=index).retrieve("deep", 20)) == 20
     with pytest.raises(BadRequestError, match="top_k is '5'; give a whole number"):
         HybridRetriever(bm25_index=index).retrieve("deep", "5")  # type: ignore[arg-type]
+
+
+def test_lists_without_names_are_refused_with_the_shape_to_give() -> None:
+    hits: Any = [{"id": "a", "_distance": 0.1}]
+    with pytest.raises(BadRequestError, match="give the lists by name"):
+        reciprocal_rank_fusion(hits, [("a", 1.0)], 60)  # type: ignore[arg-type]
+    assert reciprocal_rank_fusion({"dense": ["a"], "bm25_code": ["a"], "bm25_nlp": ["a"]}) == [
+        ("a", pytest.approx(3 / 61))
+    ]
