@@ -24,7 +24,7 @@ from bench.quality_outcomes import OWN, Outcome
 from dowse.evaluate.collection import as_document, folder_name, opened
 from dowse.evaluate.datasets import Dataset, load
 from dowse.identity import id_number
-from dowse.models import open_embedder
+from dowse.models.choose import open_embedder
 from dowse.models.registry import DEFAULT
 from dowse.ports import Embedder
 
@@ -75,7 +75,7 @@ def main() -> None:
     for folder in options.datasets:
         dataset = load(folder).limited(options.limit_queries)
         place = exported(dataset, indexes, embedder)
-        outcomes.append(_own(dataset, place, indexes / folder_name(dataset, embedder, chunked=False)))
+        outcomes.append(_own(dataset, place, indexes / folder_name(dataset, embedder)))
         for peer in wanted:
             for setting in SETTINGS:
                 outcomes.append(_ranked(peer, setting, dataset, place, again=options.again))
@@ -97,7 +97,7 @@ def exported(dataset: Dataset, indexes: Path, embedder: Embedder) -> Path:
     place = cache.folder("quality", name)
     if (place / "whole").exists():
         return place
-    documents = [as_document(dataset.name, text, chunked=False) for text in dataset.documents]
+    documents = [as_document(dataset.name, text) for text in dataset.documents]
     numbers = np.array([id_number(each.chunks[0].id) for each in documents], np.uint64)
     with opened(dataset, indexes, embedder) as collection:
         matrix, there = collection.store.reader().vectors(numbers)

@@ -16,7 +16,7 @@ import numpy as np
 
 from bench import cache, corpus
 from dowse.config import Config
-from dowse.models import open_embedder
+from dowse.models.choose import open_embedder
 from dowse.models.registry import DEFAULT
 from dowse.tokenizer import Tokenizer
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from bench import cache, corpus
 from dowse.config import Config
 from dowse.identity import text_hash
-from dowse.models import open_embedder
+from dowse.models.choose import open_embedder
 from dowse.models.registry import DEFAULT
 from dowse.ports import Matrix
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -20,6 +21,10 @@ _MEMORY_DISK = Path("/dev/shm")  # an fsync costs nothing there; where there is 
 
 def pytest_configure() -> None:
     """Examples are the same in every run; DOWSE_THOROUGH=1 draws new ones, and more of them."""
+    if (
+        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    ):  # a background job: the programs under test would ignore it too
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     slow = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
     settings.register_profile("same", derandomize=True, database=None, deadline=None, suppress_health_check=slow)
     settings.register_profile("thorough", max_examples=1000, deadline=None, suppress_health_check=slow)

@@ -18,7 +18,7 @@ from bench import corpus
 from dowse.filters import META, Filter, In
 from dowse.identity import chunk_id, document_id, embedded_text, text_hash
 from dowse.ingest.pipeline import IndexOptions
-from dowse.models import open_embedder
+from dowse.models.choose import open_embedder
 from dowse.models.registry import DEFAULT
 from dowse.ports import Matrix, Progress
 from dowse.query.assemble import Parts

@@ -15,6 +15,7 @@ import msgspec
 
 from dowse.config import Config
 from dowse.errors import ModelUnavailableError, NotFoundError
+from dowse.query.aio import AsyncStream
 from dowse.tracing import tracing
 from dowse.types import Chunk, DocumentInfo, QueryRequest, QueryResult, ScoredChunk, Source
 from dowse.wiring import Components
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from dowse.lookup.references import References
     from dowse.lookup.related import RelatedChunks
     from dowse.lookup.symbols import SymbolMatch
-    from dowse.ports import Embedder, Reporter, StoreReader
+    from dowse.ports import Embedder, Reporter, SearchLeg, StoreReader
     from dowse.query.context import Context
     from dowse.query.explain.explanation import Explanation
     from dowse.query.facets import FacetedResult
@@ -48,51 +49,41 @@ _HYDRATE_TRIES = 3  # a query that loses hits to an index update is repeated on 
 _QUESTION_WORDS = 20_000  # cached, 3 MB; a bound for servers that run for years
 
 
-def open(
-    path: str | Path,
-    *,
-    read_only: bool = False,
-    create: bool = True,
-    config: Config | None = None,
-    embedder: Embedder | str | None = "auto",
-    lives_on: bool = False,
-) -> Engine:
-    """Open the index in a folder; create it on first use unless `create` is False.
-
-    `embedder`: the name, folder or hub id of a model as for `DOWSE_EMBEDDER`; "auto" uses the model of the index, else
-    the default; None or "none" searches words only; or any object that satisfies `ports.Embedder`.
-    `lives_on`: this process answers many queries, so that loading the fast kernel (a second) pays.
-    """
-    place = Path(path).expanduser()
-    return Engine(place, read_only=read_only, create=create, config=config, embedder=embedder, lives_on=lives_on)
-
-
-class Engine:
+class Engine(AsyncStream):
     """An index folder and its operations. A context manager; safe to query from several threads."""
 
     def __init__(
         self,
-        path: Path,
+        path: str | Path,
         *,
         read_only: bool = False,
         create: bool = True,
         config: Config | None = None,
         embedder: Embedder | str | None = "auto",
+        legs: Sequence[SearchLeg] = (),
         lives_on: bool = False,
     ) -> None:
+        """Open the index in a folder; create it on first use unless `create` is False.
+
+        `embedder`: the name, folder or hub id of a model as for `DOWSE_EMBEDDER`; "auto" uses the model of the index,
+        else the default; None or "none" searches words only; or any object that satisfies `ports.Embedder`.
+        `legs`: further ways to find chunks (`ports.SearchLeg`). `lives_on`: this process answers many queries, so that
+        loading the fast kernel (a second) pays.
+        """
         from dowse.store.embedded import EmbeddedStore
         from dowse.store.kernels.numpy_kernel import open_kernel
         from dowse.tokenizer import Tokenizer
 
-        self.path = path
+        self.path = Path(path).expanduser()
         self.config = config or Config()
         kernel = open_kernel(self.config.kernel, lives_on=lives_on)
-        self._store = EmbeddedStore(path, read_only=read_only, create=create, kernel=kernel)
+        self._store = EmbeddedStore(self.path, read_only=read_only, create=create, kernel=kernel)
         self._fusion = kernel.fusion
         spec = "none" if embedder is None else embedder
-        self._components = Components(self._store, self.config, spec, kernel.fusion)
+        self._legs = tuple(legs)
+        self._components = Components(self._store, self.config, spec, kernel.fusion, self._legs)
         self._tokenizer = Tokenizer(_QUESTION_WORDS)
-        self._executor = ThreadPoolExecutor(max_workers=3, thread_name_prefix="dowse-leg")
+        self._executor = ThreadPoolExecutor(max_workers=3 + len(self._legs), thread_name_prefix="dowse-leg")
         self._tracing = tracing()
 
     def __enter__(self) -> Self:
@@ -121,9 +112,9 @@ class Engine:
         self._tracing.report(result)
         return result
 
-    def retrieve(self, query: str, top_k: int | None = None) -> Sequence[ScoredChunk]:
+    def retrieve(self, query: str, top_k: int | None = None, **fields: object) -> Sequence[ScoredChunk]:
         """Return the hits alone: an engine is a `Retriever`."""
-        return self.query(query, **({} if top_k is None else {"top_k": top_k})).chunks
+        return self.query(query, **(fields if top_k is None else fields | {"top_k": top_k})).chunks
 
     def stream(self, text: str | QueryRequest, **fields: object) -> Iterator[Event]:
         """Yield the answer as it grows: first hits, later orders, and last the result that `query` returns."""
@@ -192,7 +183,7 @@ class Engine:
         *,
         rev: str | None = None,
         archives: bool = False,
-        scrub: bool | None = None,
+        pseudonyms: bool | None = None,
         embed: bool = True,
         wait: bool = False,
         report: Reporter | None = None,
@@ -203,7 +194,7 @@ class Engine:
         """Index files, folders, globs and archives, words first; read only files that changed.
 
         Without paths, index all earlier paths again. `rev`: index a repository at a revision, without a checkout.
-        `archives`: open archives inside folders. `scrub`: turn pseudonyms for people on or off for this index.
+        `archives`: open archives inside folders. `pseudonyms`: turn them on or off for these sources.
         `llm_summaries`: summarise sections and documents with the language model. `how`: finer options.
         """
         from dowse.ingest.chunking.summary_llm import LlmSummaries
@@ -217,7 +208,7 @@ class Engine:
             wait_s=WAIT_S if wait else 0.0,
             embed_threads=self.config.threads,
             kinds=self.config.kinds,
-            pseudonyms=PseudonymOptions(scrub, self.config.scrub_names),
+            pseudonyms=PseudonymOptions(pseudonyms, self.config.pseudonym_names),
             summaries=LlmSummaries(self._components.llm()) if llm_summaries else None,
         )
         embedder = (lambda: self._components.index_embedder(report)) if embed else None
@@ -251,7 +242,7 @@ class Engine:
             left = writer.pending_count()
             if not left:
                 writer.serve_model()
-        self._components = Components(self._store, self.config, chosen, self._fusion)
+        self._components = Components(self._store, self.config, chosen, self._fusion, self._legs)
         return IndexReport(embedded=done, pending=left)
 
     def link(self, *, again: bool = False) -> LinkReport:
@@ -281,7 +272,7 @@ class Engine:
         from dowse.ingest.documents import add_documents
 
         with closing(self._store.writer(wait_s=wait_s)) as writer:
-            done = add_documents(self._store, writer, documents, self.config.max_file_bytes, self.config.scrub_names)
+            done = add_documents(self._store, writer, documents, self.config)
         if not embed or not done.pending or self._components.index_embedder(None) is None:
             return done
         made = self.embed()
@@ -358,7 +349,7 @@ class Engine:
             found = [each.chunk for each in self.symbols(target) if each.match in ("exact", "case")]
             if not found:
                 raise NotFoundError(
-                    f"{target!r} is no indexed file, line or symbol; run `dowse symbols {target}` for similar names"
+                    f"{target!r} is not an indexed file, line or symbol; run `dowse symbols {target}` for similar names"
                 ) from err
             return tuple(found)
 
@@ -398,3 +389,6 @@ class Engine:
             staleness=partial(staleness, self._store, reader),
             **how,
         )
+
+
+open = Engine

@@ -209,7 +209,7 @@ def moment_seconds(moment: Moment) -> float:
             return _seconds(datetime.fromisoformat(moment))
         return _seconds(moment) if isinstance(moment, datetime) else float(moment)
     except (TypeError, ValueError) as err:
-        raise BadRequestError(f"{moment!r} is no time; give ISO 8601, a datetime or seconds since the epoch") from err
+        raise BadRequestError(f"{moment!r} is not a time; use ISO 8601, a datetime or seconds since the epoch") from err
 
 
 def from_request(request: QueryRequest) -> Filter:
@@ -257,7 +257,7 @@ def check(where: Clause | Iterable[Clause]) -> Filter:
 def comparisons(where: Filter, depth: int = 0) -> Iterator[Comparison]:
     """All comparisons of a filter, those inside Or and Not too."""
     if depth > DEEPEST:
-        raise BadRequestError(f"the filter nests more than {DEEPEST} levels of Or and Not")
+        raise BadRequestError(f"the filter has more than {DEEPEST} levels of Or and Not; use fewer")
     for clause in where:
         if not isinstance(clause, Clause):
             raise BadRequestError(f"{clause!r} is not a filter clause; make one with by_source, by_path, any_of …")
@@ -272,7 +272,7 @@ def comparisons(where: Filter, depth: int = 0) -> Iterator[Comparison]:
 
 def _check_number(clause: Comparison) -> None:
     if isinstance(clause, Prefix | Glob):
-        raise BadRequestError(f"{clause.field} is a number: it has no prefix and no pattern; compare it instead")
+        raise BadRequestError(f"{clause.field} is a number; use eq, ne, in, gt or lt instead of a pattern")
     for value in clause.values if isinstance(clause, In) else (clause.value,):
         try:
             number = float(value)

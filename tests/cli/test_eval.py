@@ -140,7 +140,7 @@ def test_a_run_of_other_questions_is_refused(run: Run, garden: Path, tmp_path: P
 def test_eval_of_nothing_says_what_to_type(run: Run) -> None:
     result = run("eval")
     assert result.exit_code == 2
-    assert "run: dowse eval FOLDER" in result.stderr
+    assert "missing input; add a dataset folder" in result.stderr
 
 
 def test_odd_ids_are_told_and_not_fatal(run: Run, tmp_path: Path) -> None:
@@ -191,6 +191,20 @@ def test_judgments_of_an_index_name_files_lines_and_chunks(run: Run, notes: Path
     assert (dataset["name"], dataset["split"], dataset["queries"]) == ("judgments", "judgments", 3)
     assert dataset["metrics"]["recall@100"] == pytest.approx((1 + 1 + 1 / 2) / 3)
     assert "1 judged documents that are not in the corpus, counted as not found (notes/gone.txt)" in result.stderr
+
+
+def test_worst_names_the_wrong_result_of_an_index_by_its_place(run: Run, notes: Path, tmp_path: Path) -> None:
+    (tmp_path / "judgments.tsv").write_text("slugs eat lettuce at night\tnotes/bean.txt\t1\n")
+    result = run("eval", "judgments.tsv", "--embedder", "hash", "--worst", "1", "--set", "legs=bm25_nlp")
+    wrong = result.stdout.partition("not relevant: ")[2].splitlines()
+    assert wrong[0].endswith(" is first")
+    assert wrong[1].strip().startswith("notes/slug.txt:1-3 · slug.txt · Slugs Slugs eat young lettuce")
+    assert "notes/bean.txt:1-3 · bean.txt · Beans" in result.stdout  # no leg found it
+
+
+def test_cut_is_an_option_of_eval(run: Run, garden: Path) -> None:
+    found = measured(run, garden, "--cut")
+    assert found["datasets"][0]["queries"] == len(QUESTIONS)
 
 
 def test_an_index_of_another_model_is_refused_with_the_fix(run: Run, notes: Path, tmp_path: Path) -> None:

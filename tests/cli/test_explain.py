@@ -42,7 +42,7 @@ def test_filter_and_the_change_that_helps_are_told(project: Path) -> None:
     found = run(project, "--lang", "go", "retry payment", str(project / "retry.py:1"))
     assert found.exit_code == 1
     assert "Missing. Dropped at stage filter: the filter excludes it: language is one of go." in found.stdout
-    assert "Fix: without language_filter. Its rank is then " in found.stdout
+    assert "Fix: remove language_filter. The target then ranks " in found.stdout
     assert "Try: dowse search 'retry payment'\n" in found.stdout
 
 
@@ -66,7 +66,7 @@ def test_json_has_the_way_the_loss_and_the_change(project: Path) -> None:
 def test_nothing_that_helps_is_said_and_nothing_indexed_moves_the_cursor(project: Path) -> None:
     found = run(project, "retry payment", str(project / "tulips.md"))
     assert found.exit_code == 1
-    assert "it holds no word of the question" in found.stdout
+    assert "it contains no word of the query" in found.stdout
     assert "No fix found: Dowse tried " in found.stdout
     assert "\x1b" not in found.stdout
 

@@ -186,7 +186,7 @@ def test_an_old_flag_works_with_a_note_that_has_the_new_spelling(empty: Path, ol
     flag = old[0]
     before = request_fields(search.make_context("search", [*old, "x"]).params)
     assert before == request_fields(search.make_context("search", [*shlex.split(new), "x"]).params)
-    assert f"{flag} is deprecated and goes away in the next version; use: {new}\n" in _run("search", *old, "x")[2]
+    assert f"{flag} is deprecated and will be removed in the next version; use: {new}\n" in _run("search", *old, "x")[2]
     assert "deprecated" not in _run("search", *old, "-q", "x")[2]
     assert flag not in _run("search", "--help-all")[1]
 
@@ -350,3 +350,12 @@ def test_doctor_without_an_index_warns_and_passes(empty: Path) -> None:
 
 def test_doctor_fails_when_the_named_index_is_not_there(empty: Path) -> None:
     assert _run("doctor", "--index", "nowhere")[0] == 1
+
+
+def test_doctor_names_the_model_and_half_a_language_model(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOWSE_EMBEDDER", "auto")
+    monkeypatch.setenv("DOWSE_LLM_BASE_URL", "http://127.0.0.1:9/v1")
+    checks = {each["name"]: each for each in json.loads(_run("doctor", "--json")[1])["checks"]}
+    assert checks["embedder"]["state"] == "warn"
+    assert checks["embedder"]["fix"].startswith("dowse models pull ")
+    assert checks["language model"]["fix"] == "dowse config set llm_model NAME"

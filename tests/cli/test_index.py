@@ -579,3 +579,20 @@ def test_when_a_remote_model_fails_words_are_indexed_and_the_exit_code_is_5(proj
     assert code == 5
     assert out.startswith("Indexed 3 files ")
     assert "without a vector" in err
+
+
+def test_a_wrong_path_leaves_no_empty_index_behind(project: Path) -> None:
+    _, _, said = _run("index", "typo")
+    assert "no such file or folder: typo" in said
+    assert not (project / ".dowse").exists()
+
+
+def test_without_a_model_the_note_names_a_command_that_turns_one_on(project: Path) -> None:
+    _, _, said = _run("index", "--embedder", "none", ".")
+    assert "compute them with: dowse index --embedder auto" in said
+
+
+def test_a_model_typed_for_the_project_needs_no_trust(project: Path) -> None:
+    assert _run("config", "set", "--project", "reranker", "org/model")[0] == 0
+    assert _run("config", "get", "reranker")[1].strip() == "org/model"
+    assert _run("config", "unset", "--project", "reranker")[0] == 0

@@ -121,7 +121,7 @@ def test_index_tells_what_was_masked_and_replaced(tmp_path: Path, flag: str) -> 
     done = CliRunner().invoke(cli, args, prog_name="dowse")
     assert "Masked 1 secret.\n" in done.stdout
     assert "Replaced with pseudonyms: 1 e-mail.\n" in done.stdout
-    assert ("--scrub is deprecated and goes away in the next version; use: --pseudonyms" in done.stderr) == (
+    assert ("--scrub is deprecated and will be removed in the next version; use: --pseudonyms" in done.stderr) == (
         flag == "--scrub"
     )
     again = json.loads(CliRunner().invoke(cli, [*args, "--json"], prog_name="dowse").stdout)

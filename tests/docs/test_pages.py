@@ -61,7 +61,7 @@ def query_settings() -> str:
         help_ = field.help.replace("*", "\\*")
         return f"| `{field.name}` | `{value}` | {help_} | {flag} | {old} |"
 
-    head = ["| name | value | effect | flag | flag in 0.1 |", "|---|---|---|---|---|"]
+    head = ["| name | value | effect | flag | former flag |", "|---|---|---|---|---|"]
     return "\n".join([*head, *map(row, FIELDS.values())])
 
 

@@ -17,7 +17,7 @@ from dowse.evaluate.collection import opened
 from dowse.evaluate.datasets import load
 from dowse.evaluate.metrics import difference
 from dowse.evaluate.run import DEFAULT, QueryRunner
-from dowse.models import open_embedder
+from dowse.models.choose import open_embedder
 
 FOLDER = os.environ.get("DOWSE_QUALITY")  # read here: fixtures clear the environment
 CACHE = os.environ.get("DOWSE_QUALITY_CACHE")
@@ -48,16 +48,3 @@ def test_a_collection_holds_its_bar_and_is_not_below_its_best_leg(model: str, na
     assert ours.metrics["ndcg@10"] >= BARS[model][name]
     best = max(legs, key=lambda leg: leg.metrics["ndcg@10"])
     assert difference([ours.figures()], [best.figures()]).high >= 0
-
-
-@pytest.mark.parametrize("model", BARS)
-@pytest.mark.parametrize("name", next(iter(BARS.values())))
-def test_cutting_long_documents_is_no_loss(model: str, name: str, tmp_path: Path) -> None:
-    dataset = load(Path(str(FOLDER)) / name)
-    embedder = open_embedder(model, models_folder=Path(str(MODELS)), threads=os.cpu_count() or 1)
-    runs = []
-    for chunked in (False, True):
-        with opened(dataset, Path(CACHE or tmp_path), embedder, chunked=chunked) as collection:
-            runs.append(QueryRunner(collection).run(DEFAULT))
-    whole, cut = runs
-    assert difference([cut.figures()], [whole.figures()]).high >= 0

@@ -115,7 +115,7 @@ def test_an_id_that_is_there_twice_is_an_error_with_its_line(tmp_path: Path, fil
 def test_a_pair_that_is_judged_twice_is_an_error(tmp_path: Path) -> None:
     place = write_collection(tmp_path) / "qrels" / "test.tsv"
     place.write_text(place.read_text() + "q1\tprune\t0\n")
-    with pytest.raises(BadRequestError, match="judges 'prune' for 'q1' again"):
+    with pytest.raises(BadRequestError, match="second grade of 'prune' for 'q1'"):
         load(tmp_path)
 
 

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import dowse
 from beir_folders import GARDEN, GRADES, write_collection
 from dowse.errors import UnavailableError
 from dowse.evaluate import collection
@@ -20,10 +21,10 @@ from dowse.evaluate.metrics import METRICS, scored
 from dowse.evaluate.report import page
 from dowse.evaluate.report_tables import ablation_cells, failure_lines, failure_object, runs_csv, runs_object
 from dowse.evaluate.run import DEFAULT, QueryRunner, SearchSetting, graded_run, mean_metrics
-from dowse.identity import embedded_text, searchable_text, text_hash
-from dowse.ingest.chunking.pack import PROSE, windows
+from dowse.identity import document_id, embedded_text, searchable_text, text_hash
 from dowse.models.embed_hash import HashEmbedder
 from dowse.ports import Progress
+from dowse.query.pipeline import finished
 from dowse.query.plan.profiles import named
 from dowse.types import QueryRequest
 from values import replace
@@ -37,31 +38,52 @@ def runner(tmp_path: Path) -> Iterator[QueryRunner]:
 
 
 def test_a_document_is_one_chunk_whose_id_is_no_word() -> None:
-    found = as_document("garden", CorpusDocument("slug-7", "Slugs", "They eat at night."), chunked=False)
+    found = as_document("garden", CorpusDocument("slug-7", "Slugs", "They eat at night."))
     (chunk,) = found.chunks
     assert embedded_text(chunk) == searchable_text(chunk) == "Slugs\nThey eat at night."
     assert chunk.content_hash == text_hash(embedded_text(chunk))
 
 
 def test_a_document_without_title_or_text_is_a_chunk_too() -> None:
-    (chunk,) = as_document("garden", CorpusDocument("x", "", ""), chunked=False).chunks
+    (chunk,) = as_document("garden", CorpusDocument("x", "", "")).chunks
     assert chunk.content_hash == text_hash(embedded_text(chunk)) == text_hash("")
 
 
-def test_a_long_document_is_its_whole_and_the_pieces_that_the_product_cuts() -> None:
+def test_cut_documents_have_the_chunks_that_the_product_makes(tmp_path: Path) -> None:
     text = " ".join(f"Sentence number {number} is about soil." for number in range(200))
-    found = as_document("garden", CorpusDocument("long", "Soil", text), chunked=True)
-    whole, *pieces = found.chunks
-    assert whole == as_document("garden", CorpusDocument("long", "Soil", text), chunked=False).chunks[0]
-    assert [piece.text for piece in pieces] == [text[slice(*span)] for span in windows(text, (0, len(text)), PROSE)]
-    assert len(pieces) > 3
-    assert len({chunk.id for chunk in found.chunks}) == len(found.chunks)
-    assert {chunk.context_prefix for chunk in found.chunks} == {"Soil"}
+    dataset = load(write_collection(tmp_path / "garden", documents={**GARDEN, "long.py": ("Soil", text)}))
+    with dowse.open(tmp_path / "index", embedder=None) as engine:
+        engine.add([{"id": "long.py", "text": text, "title": "Soil", "media_type": "text/plain", "source": "garden"}])
+        expected = [chunk.text for chunk in engine.show("long.py")]
+    with opened(dataset, tmp_path / "cache", None, cut=True) as found:
+        chunks = found.store.reader().document_chunks(document_id("garden", "long.py"))
+    assert [chunk.text for chunk in chunks if chunk.level == "chunk"] == expected
+    assert len(expected) > 3
 
 
-def test_a_short_document_is_not_cut() -> None:
-    text = CorpusDocument("slug-7", "Slugs", "They eat at night.")
-    assert as_document("garden", text, chunked=True) == as_document("garden", text, chunked=False)
+def test_cut_collections_score_documents_in_the_order_of_grouped_results(tmp_path: Path) -> None:
+    dataset = load(
+        write_collection(tmp_path / "garden", documents={**GARDEN, "long": ("Soil", "Soil is deep. " * 900)})
+    )
+    with opened(dataset, tmp_path / "cache", HashEmbedder(), cut=True) as found:
+        runner = QueryRunner(found)
+        depth = named("default").depth
+        for each in runner.run(DEFAULT).answered:
+            request = QueryRequest(each.question.text, group="document", top_k=100)
+            grouped = finished(runner.prepared(request, runner.parts, depth)).groups
+            names = {document_id("garden", name): name for name in (*GARDEN, "long")}
+            assert each.ranking == tuple(names[group.chunks[0].document_id] for group in grouped)
+
+
+def test_documents_that_cannot_be_added_are_noted_and_count_as_not_found(tmp_path: Path) -> None:
+    dataset = load(
+        write_collection(tmp_path / "garden", documents={**GARDEN, "none": ("", " "), "titled": ("Ants", "")})
+    )
+    for _ in range(2):
+        with opened(dataset, tmp_path / "cache", None, cut=True) as found:
+            assert {each.path for each in found.store.documents()} == {*GARDEN, "titled"}
+            (note,) = found.dataset.notes
+            assert note.startswith("1 documents that Dowse cannot add, counted as not found (none: ")
 
 
 def test_figures_are_those_of_the_rankings(runner: QueryRunner) -> None:
@@ -109,8 +131,8 @@ def test_a_leg_alone_is_that_leg(runner: QueryRunner) -> None:
 def test_the_index_is_made_once_per_collection_and_model(tmp_path: Path) -> None:
     dataset = load(write_collection(tmp_path / "garden"))
     steps: list[Progress] = []
-    for embedder, chunked in ((HashEmbedder(), False), (HashEmbedder(), False), (None, False), (HashEmbedder(8), True)):
-        with opened(dataset, tmp_path / "cache", embedder, chunked=chunked, report=steps.append) as found:
+    for embedder, cut in ((HashEmbedder(), False), (HashEmbedder(), False), (None, False), (HashEmbedder(8), True)):
+        with opened(dataset, tmp_path / "cache", embedder, cut=cut, report=steps.append) as found:
             assert found.store.reader().stats.documents == len(GARDEN)
     assert [step.done for step in steps if step.phase == "read"] == [len(GARDEN)] * 3
     assert len(list((tmp_path / "cache").iterdir())) == 3
@@ -152,7 +174,7 @@ def test_chunks_of_one_document_are_one_hit(tmp_path: Path) -> None:
     long = " ".join(["Slugs eat lettuce at night."] * 400)
     documents = {**GARDEN, "slug": ("Slugs", long)}
     dataset = load(write_collection(tmp_path / "garden", documents=documents))
-    with opened(dataset, tmp_path / "cache", HashEmbedder(), chunked=True) as found:
+    with opened(dataset, tmp_path / "cache", HashEmbedder(), cut=True) as found:
         run = QueryRunner(found).run(DEFAULT)
     (answered,) = [each for each in run.answered if each.question.id == "q2"]
     assert answered.ranking[0] == "slug"
@@ -181,6 +203,7 @@ def test_the_worst_questions_lose_most_and_say_why(runner: QueryRunner) -> None:
     assert [failure.loss for failure in found] == [1.0, 1.0]
     right = found[0].relevant[0]
     assert right.ranks == (("dense", None), ("dense", right.ranks[1][1]), ("perfect", 1))
+    assert right.why[0].startswith(f"garden/{right.document} · {GARDEN[right.document][0]}")
     assert any("cosine" in line for line in right.why)
     assert found[0].instead == ("no result",)
     assert failure_object(found[0])["better_ndcg@10"] == 1

@@ -122,4 +122,4 @@ def test_the_command_reads_lines_and_reports_bad_ones(tmp_path: Path, monkeypatc
     lines = "\n".join([json.dumps(TICKET), "", "{not json}"])
     found = CliRunner().invoke(cli, ["add", "--no-embed", "--index", str(tmp_path / ".dowse")], input=lines)
     assert (found.exit_code, "Added 1 document" in found.stdout) == (4, True)
-    assert "document 2: not a document" in found.stderr
+    assert "document 2: invalid document" in found.stderr

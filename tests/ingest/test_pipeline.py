@@ -15,7 +15,6 @@ from dowse.ingest import pipeline
 from dowse.ingest.embed import embed_backlog
 from dowse.ingest.pipeline import GO_ON, NO_MODEL, IndexOptions, index
 from dowse.ingest.reading import read_file
-from dowse.ingest.sources import content
 from dowse.ingest.sources.requests import IndexRequest
 from dowse.models.embed_hash import HashEmbedder
 from dowse.ports import Embedder, Matrix, Pending, Progress, Reporter, SourceFile
@@ -268,18 +267,19 @@ def test_a_file_that_changes_while_read_is_read_once_more(
     store: RecordingStore, app: Path, monkeypatch: pytest.MonkeyPatch, changes: int, problems: int
 ) -> None:
     path = app / "a.txt"
-    left = [changes]
-    rest = content._remainder
+    calls = 0
+    fstat = os.fstat
 
-    def and_then_it_grows(handle: int, size_bytes: int) -> bytes:
-        data = rest(handle, size_bytes)
-        if left[0]:
-            left[0] -= 1
-            with path.open("a") as file:
-                file.write("more\n")
-        return data
+    def and_then_it_grows(handle: int) -> os.stat_result:
+        nonlocal calls
+        if fstat(handle).st_ino == path.stat().st_ino:
+            calls += 1
+            if calls in range(2, 2 * changes + 1, 2):  # the second look of each attempt
+                with path.open("a") as file:
+                    file.write("more\n")
+        return fstat(handle)
 
-    monkeypatch.setattr(content, "_remainder", and_then_it_grows)
+    monkeypatch.setattr(os, "fstat", and_then_it_grows)
     report = run(store, path)
     assert [each.reason for each in report.problems] == [
         "the file changed during reading; run `dowse index` again"
@@ -418,7 +418,12 @@ def test_a_stopped_backlog_goes_on_where_it_was(store: RecordingStore, tmp_path:
     run(store, make(tmp_path / "many", **{f"f{at}": f"text {at}\n" for at in range(10)}))
     embedder = HashEmbedder()
     store.use_model(embedder.model, embedder.dimension)
-    assert embed_backlog(store, embedder, batch=4, stop=lambda: True) == 4
+
+    def interrupt(_: Progress) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        embed_backlog(store, embedder, interrupt, batch=4)
     assert embed_backlog(store, embedder, batch=4) == 10 - 4
 
 

@@ -42,7 +42,7 @@ def test_a_wrong_matrix_is_refused_with_its_reason(matrix: object, reason: str) 
     with pytest.raises(ModelUnavailableError, match=reason) as caught:
         check(matrix)
     assert "'m'" in str(caught.value)
-    assert "dowse doctor" in str(caught.value)
+    assert "dowse models list" in str(caught.value)
 
 
 def test_no_rows_are_fine_when_none_were_asked_for() -> None:

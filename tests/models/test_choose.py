@@ -10,7 +10,8 @@ import pytest
 
 from contracts.tiny_encoder import HIDDEN, random_encoder, write_folder
 from dowse.errors import BadRequestError, ModelUnavailableError, NotFoundError
-from dowse.models import fetch, open_embedder, registry
+from dowse.models import fetch, registry
+from dowse.models.choose import open_embedder
 from dowse.models.fetch import pull
 from dowse.models.registry import ENTRIES
 
@@ -42,7 +43,7 @@ def test_a_hash_without_a_sensible_dimension_is_refused(tmp_path: Path, spec: st
 
 @pytest.mark.parametrize(
     ("spec", "guess"),
-    [("granite-embeding-30m", "granite-embedding-30m-english"), ("minilm-l6", "all-MiniLM-L6-v2"), ("nnone", "none")],
+    [("granite-embeding-30m", "granite-embedding-30m-english"), ("all-minilm-l6", "all-MiniLM-L6-v2")],
 )
 def test_an_unknown_name_is_answered_with_the_nearest(tmp_path: Path, spec: str, guess: str) -> None:
     with pytest.raises(NotFoundError, match=f"did you mean '{guess}'"):
@@ -126,7 +127,8 @@ def test_hashes_are_sha256_and_names_differ() -> None:
 
 def test_opening_nothing_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from pathlib import Path; from dowse.models import open_embedder, fetch\n"
+        "import sys; from pathlib import Path; from dowse.models import fetch\n"
+        "from dowse.models.choose import open_embedder\n"
         "open_embedder('none', models_folder=Path('x')); fetch.states(Path('x'))\n"
         "heavy = ('numpy', 'onnxruntime', 'tokenizers', 'huggingface_hub', 'urllib.request')\n"
         "print([name for name in heavy if name in sys.modules])"

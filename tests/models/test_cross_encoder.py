@@ -86,12 +86,11 @@ def test_what_is_embedded_is_judged_so_the_prefix_counts(tmp_path: Path) -> None
     assert prefixed != reranker.score(QUERY, [candidate("w7")])
 
 
-def test_pairs_of_several_questions_share_a_batch(tmp_path: Path) -> None:
+def test_two_threads_give_the_scores_of_one(tmp_path: Path) -> None:
     folder, _ = made(tmp_path, 6)
-    reranker = CrossEncoderReranker(folder, exact=True, threads=2)
-    pairs = [(query, text) for query in (QUERY, "w40 w41") for text in PASSAGES]
-    alone = [score for query in (QUERY, "w40 w41") for score in reranker.score(query, [candidate(t) for t in PASSAGES])]
-    assert reranker.score_pairs(pairs) == alone
+    one, two = (CrossEncoderReranker(folder, exact=True, threads=threads) for threads in (1, 2))
+    candidates = [candidate(text) for text in PASSAGES]
+    assert two.score(QUERY, candidates) == one.score(QUERY, candidates)
 
 
 @pytest.mark.parametrize(("timeout_s", "judged"), [(3.0, 2), (1.0, 0), (0.0, 0), (100.0, 5), (None, 5)])

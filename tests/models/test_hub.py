@@ -22,7 +22,7 @@ PROGRAM = """
 import sys
 from pathlib import Path
 from dowse.errors import DowseError
-from dowse.models import open_embedder
+from dowse.models.choose import open_embedder
 try:
     embedder = open_embedder(sys.argv[1], models_folder=Path(sys.argv[2]), allow_fetch=sys.argv[3] == "fetch")
     print(embedder.model, embedder.embed(["w1 w2"], role="query").shape)

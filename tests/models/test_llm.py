@@ -306,9 +306,10 @@ def test_another_prompt_budget_or_schema_is_asked_anew() -> None:
     assert len(endpoint.requests) == 4
 
 
-def test_the_memory_is_bounded_and_forgets_the_oldest() -> None:
+def test_the_memory_is_bounded_and_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dowse.models.llm.CACHED_REPLIES", 2)
     with fake_llm(says(GOOD)) as endpoint:
-        llm = llm_at(endpoint, cached_replies=2)
+        llm = llm_at(endpoint)
         for prompt in ("one", "two", "one", "three", "one", "two"):
             ask(llm, prompt)
     assert endpoint.prompts == ["one", "two", "three", "two"]

@@ -15,13 +15,12 @@ from contracts.embedder import EmbedderContract
 from contracts.tiny_nomic import BASE, HEAD, HIDDEN, POSITIONS, WIDE, TinyNomic, random_nomic, write_folder
 from dowse.cli.main import cli
 from dowse.errors import BadRequestError, ModelUnavailableError
-from dowse.models import open_embedder
+from dowse.models.choose import open_embedder
 from dowse.models.embed_onnx import OnnxEmbedder
 from dowse.models.onnx.architecture import MODEL_TYPES
 from dowse.models.onnx.graph_builder import EncoderShape, Pooling, Rotary
-from dowse.models.onnx.quantise import per_output, quantised, rotations
+from dowse.models.onnx.quantise import rotations
 from dowse.models.onnx.recipe import folder_recipe
-from dowse.models.onnx.weights import BLOCK
 from dowse.ports import Embedder
 from values import replace
 
@@ -162,16 +161,6 @@ def test_weights_of_another_width_than_the_config_says_are_refused(tmp_path: Pat
     folder = write_folder(tmp_path / "m", random_nomic(1), pooling="cls", n_inner=2 * WIDE)
     with pytest.raises(ModelUnavailableError, match=r"mlp\.fc11"):
         embedder_of(folder)
-
-
-@pytest.mark.parametrize("rows", [1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 5])
-def test_a_map_quantised_in_blocks_has_the_bits_of_the_whole(rows: int) -> None:
-    weight = np.random.default_rng(rows).normal(size=(rows, 16)).astype(np.float32)
-    values, scale = quantised((weight[at : at + BLOCK] for at in range(0, rows, BLOCK)), (16, rows))
-    whole_values, whole_scale = per_output(weight)
-    np.testing.assert_array_equal(values, whole_values)
-    np.testing.assert_array_equal(scale, whole_scale)
-    assert values.flags.c_contiguous
 
 
 @pytest.mark.parametrize("model_type", MODEL_TYPES)

@@ -16,7 +16,8 @@ import pytest
 
 from contracts.embedder import MeaningContract
 from dowse.config import default_models_folder
-from dowse.models import fetch, open_embedder
+from dowse.models import fetch
+from dowse.models.choose import open_embedder
 from dowse.models.embed_onnx import OnnxEmbedder
 from dowse.models.registry import ENTRIES, get
 from dowse.ports import Embedder

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dowse.store.sql import recent_rows as module
+from dowse.store.sql import database as module
 from dowse.store.sql.codec import decoded, encoded
 from dowse.store.sql.database import Database, create_database
 from dowse.types import Edge
@@ -59,7 +59,7 @@ def test_what_is_published_from_memory_is_not_read(database: Database, monkeypat
     database.put([document("a.md", "one", "two")])
     database.put([document("a.md", "three")])  # its old rows have died
     seq = database.seq()
-    monkeypatch.setattr(Database, "query", None)
+    monkeypatch.setattr(database, "query", None)
     assert [row.chunk.text for row in database.rows_after(2, 100, seq)] == ["three"]
     assert database.rows_after(3, 100, seq) == []
 
@@ -111,7 +111,7 @@ def test_of_many_rows_the_last_stay_in_memory(database: Database, monkeypatch: p
     for name in "abc":
         database.put([document(f"{name}.md", name)])
     seq = database.seq()
-    monkeypatch.setattr(Database, "query", None)
+    monkeypatch.setattr(database, "query", None)
     assert [row.chunk.text for row in database.rows_after(1, 100, seq)] == ["b", "c"]
 
 

@@ -102,15 +102,17 @@ def test_a_search_in_another_thread_leaves_its_sums_to_the_session(snapshot: Sna
     thread = Thread(target=lambda: found.append(session.search_words(LEG, ["gamma3"], 9, ())))
     thread.start()
     thread.join()
-    free = len(snapshot.accumulators._free)
+    free = len(snapshot.free_sums)
     assert session.score_words({LEG: ["gamma3"]}, found[0].ids)[LEG].tolist() == pytest.approx(found[0].scores.tolist())
-    assert len(snapshot.accumulators._free) == free + 1  # it was read, and is there for the next query
+    assert len(snapshot.free_sums) == free + 1  # it was read, and is there for the next query
 
 
 def test_a_search_that_is_interrupted_leaves_nothing_for_the_next(
     kernel: Kernel, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Interrupted:
+        find = staticmethod(kernel.find)
+
         def best(self, runs: Any, weights: Any, norm: Any, mask: Any, k: int, sums: Any) -> None:
             kernel.best(runs, weights, norm, mask, k, sums)
             sums.sums += 1.0  # as if it had added up some, and had not noted where
@@ -118,7 +120,7 @@ def test_a_search_that_is_interrupted_leaves_nothing_for_the_next(
 
     before = snapshot.search_words(LEG, ["gamma3"], 9, ())
     with monkeypatch.context() as patch:
-        patch.setattr(snapshot, "kernel", Interrupted())
+        patch.setattr(snapshot._frequencies, "kernel", Interrupted())
         patch.setattr(snapshot, "_indexes", {})
         with pytest.raises(KeyboardInterrupt):
             snapshot.search_words(LEG, ["beta5"], 9, ())

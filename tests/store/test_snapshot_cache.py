@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from dowse.store.kernels.numpy_kernel import NUMPY, Kernel, Norm, Packed, open_k
 from dowse.store.segments.forward import ForwardReader, LegTerms
 from dowse.store.segments.vectors import VectorCopy
 from dowse.store.snapshot_cache import _OFTEN, _VECTORS_AFTER, FilterVectors, MemoryBudget, SmallFilterSet
-from dowse.store.word_index import count_terms
 
 pytest.importorskip("numba", reason="the extra `fast` is not installed")
 ANY_KERNEL = pytest.mark.parametrize("kernel", [NUMPY, open_kernel("fast")], ids=["numpy", "fast"])
@@ -136,8 +134,3 @@ def test_a_budget_that_is_reset_has_all_of_it_again() -> None:
     assert [budget.take(60), budget.take(60), budget.take(40)] == [True, False, True]
     budget.reset()
     assert budget.take(100)
-
-
-@given(st.lists(st.sampled_from("abcd")))
-def test_terms_are_counted_in_the_order_they_are_first_said(terms: list[str]) -> None:
-    assert list(count_terms(terms).items()) == list(Counter(terms).items())

@@ -61,7 +61,7 @@ class KnowledgeTool:
         parameters = {
             "type": "object",
             "properties": {
-                "query": {"type": "string", "description": "A question, or names as they stand in code."},
+                "query": {"type": "string", "description": "A question, or names as written in code."},
                 "top_k": {"type": ["integer", "null"], "description": f"How many passages; null for {self.top_k}."},
             },
             "required": ["query", "top_k"],

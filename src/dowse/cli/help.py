@@ -10,7 +10,7 @@ from collections.abc import Sequence
 # name, module and attribute in `dowse.cli`, summary
 COMMANDS = (
     ("index", "manage.index:index", "Index files and folders, or update the index."),
-    ("add", "manage.documents:add", "Add documents without files, as lines of JSON."),
+    ("add", "manage.documents:add", "Add documents that are not files, as JSON Lines."),
     ("search", "find.search:search", "Search the index; `dowse QUERY` does the same."),
     ("explain", "find.explain:explain", "Explain the rank of a file, line or chunk, or why it is missing."),
     ("services", "find.services:services", "List services and the calls between them."),
@@ -24,7 +24,7 @@ COMMANDS = (
     ("models", "manage.models:models", "List, download and locate embedding models."),
     ("demo", "manage.demo:demo", "Index the bundled sample project and search it."),
     ("config", "manage.config:config", "Show and change settings."),
-    ("trust", "manage.trust:trust", "Let a folder's index and dowse.toml name servers and other folders."),
+    ("trust", "manage.trust:trust", "Allow a folder's settings to use servers, models and other folders."),
     ("completion", "manage.config:completion", "Print the completion script of a shell."),
     ("mcp", "manage.serve:mcp", "Serve the index to agents over stdio, as an MCP server."),
     ("link", "manage.index:link", "Rebuild the links between code, docs and conversations."),
@@ -33,7 +33,7 @@ COMMANDS = (
     ("reembed", "manage.index:reembed", "Recompute all vectors with another model."),
     ("eval", "evaluate.eval:evaluate", "Measure the quality of the results."),
     ("judge", "evaluate.judge:judge", "Grade results, for `dowse eval --judged`."),
-    ("tune", "evaluate.tune:tune", "Search for settings with better results."),
+    ("tune", "evaluate.tune:tune", "Find settings that improve the results."),
 )
 # The shared flags of `cli.options`, in the order of click's own help.
 FLAGS = (

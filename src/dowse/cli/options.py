@@ -65,7 +65,7 @@ def add(options: Sequence[Decorator]) -> Decorator:
 def note_old(ctx: click.Context, param: click.Parameter, value: object, new: str) -> None:
     """Record a note with the new spelling of an old flag."""
     flag = param.secondary_opts[0] if value is False else param.opts[-1]
-    ctx.meta.setdefault(NOTES, []).append(f"{flag} is deprecated and goes away in the next version; use: {new}")
+    ctx.meta.setdefault(NOTES, []).append(f"{flag} is deprecated and will be removed in the next version; use: {new}")
 
 
 def _remember_json(ctx: click.Context, _param: click.Parameter, value: bool) -> bool:

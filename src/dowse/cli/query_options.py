@@ -44,7 +44,7 @@ def query_options(names: Iterable[str] = tuple(FIELDS), *, old: Iterable[str] = 
         *(_everyday(FIELDS[name]) for name in names if FIELDS[name].flags),
         *(_old(FIELDS[name]) for name in old if FIELDS[name].old),
         option("--set", SETTINGS, multiple=True, metavar="NAME=VALUE", group="General", callback=_settings,
-               shell_complete=_complete, help="Set a finer option; can be repeated. See --help-all."),
+               shell_complete=_complete, help="Set an advanced option; can be repeated. See --help-all."),
         option("--help-all", is_flag=True, is_eager=True, expose_value=False, group="General", callback=_help_all,
                help="Show this message with every NAME of --set and exit."),
     ]  # fmt: skip

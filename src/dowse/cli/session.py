@@ -96,6 +96,11 @@ class CommandSession(msgspec.Struct, frozen=True):
         return parse_server(self.config.embedder) is not None
 
     @property
+    def embed_command(self) -> str:
+        """The command that computes missing vectors; with the model turned off, it has to turn one on."""
+        return "dowse index --embedder auto" if self.config.embedder == "none" else "dowse index"
+
+    @property
     def pretty(self) -> bool:
         """Whether a person reads stdout."""
         from dowse.serve.plain_text import forced

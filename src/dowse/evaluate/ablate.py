@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dowse.evaluate.metrics import MAIN, Interval, difference, interval
+from dowse.evaluate.metrics import MAIN, Interval, difference
 from dowse.evaluate.run import EvalRun, QueryRunner, SearchSetting, mean_metrics
 from dowse.ports import Reporter
 from dowse.types import LEGS, Leg
@@ -41,10 +41,6 @@ class AblationRow(msgspec.Struct, frozen=True, eq=False):
     @property
     def mean(self) -> float:
         return mean_metrics(self.runs)[MAIN]
-
-    @property
-    def own(self) -> Interval:
-        return interval([run.figures() for run in self.runs])
 
     @property
     def cpu_ms_per_query(self) -> float:

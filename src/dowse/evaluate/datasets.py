@@ -72,7 +72,7 @@ def load(folder: Path, split: str | None = None) -> Dataset:
     known = {each.id for each in documents}
     kept, notes = judged(questions, grades, known, place)
     if split is None and len(found := _splits(folder)) > 1:
-        notes = (f"split {place.stem} of {', '.join(found)}; choose another with --split", *notes)
+        notes = (f"using split {place.stem}; choose from {', '.join(found)} with --split", *notes)
     return Dataset(folder.resolve().name, place.stem, documents, kept, grades, _hash(documents), notes)
 
 
@@ -111,7 +111,7 @@ def graded(rows: Iterable[tuple[str, Sequence[str]]]) -> Grades:
     for where, (query, document, grade) in rows:
         own = grades.setdefault(query, {})
         if document in own:
-            raise BadRequestError(f"{where} judges {document!r} for {query!r} again; keep one of the two lines")
+            raise BadRequestError(f"{where}: second grade of {document!r} for {query!r}; keep one of the two lines")
         own[document] = grade_of(grade, where)
     return grades
 
@@ -151,7 +151,7 @@ def _texts(file: Path) -> Iterator[CorpusDocument]:
 def rows_of(file: Path, count: int, layout: str, separator: str | None = None) -> Iterator[tuple[str, list[str]]]:
     """Yield (FILE:LINE, fields) of a table with `count` fields; errors name the layout."""
     if not file.is_file():
-        raise NotFoundError(f"no file {file}; a line in it is: {layout}")
+        raise NotFoundError(f"no file {file}; create it with lines such as: {layout}")
     empty = True
     for number, line in enumerate(lines_of(file), start=1):
         empty = False
@@ -160,7 +160,7 @@ def rows_of(file: Path, count: int, layout: str, separator: str | None = None) -
             raise BadRequestError(f"{file}:{number} does not have {count} fields; write: {layout}")
         yield f"{file}:{number}", fields
     if empty:
-        raise BadRequestError(f"{file} is empty; a line in it is: {layout}")
+        raise BadRequestError(f"{file} is empty; add lines such as: {layout}")
 
 
 def lines_of(file: Path) -> Iterator[str]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
+from dowse.errors import NotFoundError
 from dowse.evaluate.datasets import JudgedQuery
 from dowse.evaluate.metrics import MAIN
-from dowse.evaluate.run import EvalRun, QueryRunner, ScoredQuery, SearchSetting
-from dowse.types import ScoredChunk
+from dowse.evaluate.run import EvalRun, QueryRunner, SearchSetting
+from dowse.lookup.locate import chunks_at
+from dowse.query.context import cited, titled
+from dowse.types import AnyChunk, ScoredChunk
 
 _LISTED = 3  # relevant documents that a failure lists
+_SNIPPET = 80  # characters
 
 
 class RelevantDocument(msgspec.Struct, frozen=True):
@@ -19,7 +23,7 @@ class RelevantDocument(msgspec.Struct, frozen=True):
 
     document: str
     ranks: tuple[tuple[str, int | None], ...]  # by run; None: not found
-    why: tuple[str, ...]  # score of each stage, as text
+    why: tuple[str, ...]  # its place and the score of each stage, as text
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -31,7 +35,7 @@ class Failure(msgspec.Struct, frozen=True):
     better: str  # the run that does best
     better_value: float
     relevant: tuple[RelevantDocument, ...]
-    instead: tuple[str, ...]  # the first result and its scores, unless it is relevant
+    instead: tuple[str, ...]  # the first result, its place and its scores, unless it is relevant
 
     @property
     def loss(self) -> float:
@@ -62,37 +66,34 @@ def _failure(
         chunks.setdefault(name, chunk)
     right = [each for each in theirs.ranking if grades.get(each, 0.0) > 0]
     right += [each for each, grade in grades.items() if grade > 0 and each not in right]
+    relevant = []
+    for document in right[:_LISTED]:
+        rankings = ((run.setting, run.answered[number].ranking) for run in runs)
+        ranks = tuple((name, own.index(document) + 1 if document in own else None) for name, own in rankings)
+        why = _why(chunks[document]) if document in chunks else _not_found(runner, document)
+        relevant.append(RelevantDocument(document, ranks, why))
+    instead: tuple[str, ...] = () if mine.ranking else ("no result",)
+    if mine.ranking and (first := mine.ranking[0]) in chunks and grades.get(first, 0.0) <= 0:
+        instead = (f"{first} is first", *_why(chunks[first]))
     return Failure(
-        runs[0].dataset,
-        question,
-        mine.metrics[MAIN],
-        best.setting,
-        theirs.metrics[MAIN],
-        tuple(
-            _relevant(each, [(run.setting, run.answered[number]) for run in runs], chunks) for each in right[:_LISTED]
-        ),
-        _instead(mine, grades, chunks),
+        runs[0].dataset, question, mine.metrics[MAIN], best.setting, theirs.metrics[MAIN], tuple(relevant), instead
     )
-
-
-def _relevant(
-    document: str, answers: Sequence[tuple[str, ScoredQuery]], chunks: Mapping[str, ScoredChunk]
-) -> RelevantDocument:
-    ranks = tuple(
-        (name, answer.ranking.index(document) + 1 if document in answer.ranking else None) for name, answer in answers
-    )
-    found = chunks.get(document)
-    return RelevantDocument(document, ranks, _why(found) if found else ("not among the candidates of any leg",))
-
-
-def _instead(mine: ScoredQuery, grades: Mapping[str, float], chunks: Mapping[str, ScoredChunk]) -> tuple[str, ...]:
-    if not mine.ranking:
-        return ("no result",)
-    first = mine.ranking[0]
-    if grades.get(first, 0.0) > 0 or first not in chunks:
-        return ()
-    return (f"{first} is first", *_why(chunks[first]))
 
 
 def _why(chunk: ScoredChunk) -> tuple[str, ...]:
-    return tuple(f"{score.stage}: {score.why}" for score in chunk.scores)
+    return (_place(chunk), *(f"{score.stage}: {score.why}" for score in chunk.scores))
+
+
+def _not_found(runner: QueryRunner, target: str) -> tuple[str, ...]:
+    try:
+        places = [_place(chunk) for chunk in chunks_at(runner.collection.store, target)[:1]]
+    except NotFoundError:  # a document of a collection has no place but its id
+        places = []
+    return (*places, "not among the candidates of any leg")
+
+
+def _place(chunk: AnyChunk) -> str:
+    """Name a chunk by path and lines, title, and the beginning of its text."""
+    text = " ".join(chunk.text.split())
+    short = f"{text[:_SNIPPET]}…" if len(text) > _SNIPPET else text
+    return " · ".join(part for part in (cited(chunk), titled(chunk), short) if part)

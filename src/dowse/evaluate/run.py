@@ -14,7 +14,6 @@ from msgspec import structs
 
 from dowse.evaluate.collection import Collection
 from dowse.evaluate.datasets import Dataset, JudgedQuery
-from dowse.evaluate.long_documents import by_document
 from dowse.evaluate.metrics import DEEPEST, MAIN, METRICS, Figures, scored
 from dowse.ports import Embedder, Matrix, Progress, Reporter
 from dowse.query.assemble import Parts
@@ -99,7 +98,6 @@ class QueryRunner:
         self.reader = collection.store.reader()
         self.tokenizer = Tokenizer()
         self.embedder = _TimedEmbedder(collection.embedder) if collection.embedder else None
-        self._cut = self.reader.stats.chunks > self.reader.stats.documents
         self._chunks: dict[ChunkId, Chunk] = {}
 
     def run(self, setting: SearchSetting, report: Reporter | None = None) -> EvalRun:
@@ -118,23 +116,17 @@ class QueryRunner:
         """Run a query down to the deepest rank of a metric, with the candidates of a normal query."""
         parts = replace(self.parts, profiles=setting.profiles(self.parts.profiles))
         depth = named(setting.request.profile, parts.profiles).adjusted(setting.request).depth
-        wanted = DEEPEST * CHUNKS_PER_DOCUMENT if self._cut else DEEPEST
-        request = replace(setting.request, text=question.text, top_k=wanted, explain=explain)
+        request = replace(setting.request, text=question.text, top_k=DEEPEST, explain=explain)
+        if self.collection.cut:
+            request = replace(request, group="document")
+        elif self.reader.stats.chunks > self.reader.stats.documents:
+            request = replace(request, top_k=DEEPEST * CHUNKS_PER_DOCUMENT)
         return finished(self.prepared(request, parts, depth))
 
     def prepared(self, request: QueryRequest, parts: Parts, depth: int) -> PreparedQuery:
-        """Prepare a query as the product does, with `depth` candidates for each leg.
-
-        Where documents are cut, a leg returns as many chunks as `depth` documents have on average, and fusion ranks
-        documents.
-        """
-        groups = self.collection.groups
-        stats = self.reader.stats
-        if groups is not None and stats.documents:
-            depth = round(depth * stats.chunks / stats.documents)
+        """Prepare a query as the product does, with `depth` candidates for each leg."""
         request = replace(request, depth=depth)
-        ready = prepared(request, self.reader, self.embedder, self.tokenizer, parts=parts, only_shown=True)
-        return ready if groups is None else structs.replace(ready, waves=by_document(ready.waves, groups))
+        return prepared(request, self.reader, self.embedder, self.tokenizer, parts=parts, only_shown=True)
 
     def chunks(self, ids: Sequence[ChunkId]) -> list[Chunk]:
         """Return chunks by id in this order; each is read from the store once."""

@@ -216,7 +216,7 @@ def advice_lines(advice: Advice[Choice]) -> Iterator[str]:
     yield f"{advice.tried} settings tried; nDCG@10, mean of the collections:"
     yield f"  {advice.default_mean:.4f}  default: {_choice_text(advice.default)}"
     yield f"  {advice.best_mean:.4f}  best on the same queries (too optimistic): {_choice_text(advice.best)}"
-    yield "gain on held-out queries of the setting chosen on the others:"
+    yield "gain on each held-out part, with the setting chosen on the other parts:"
     for fold in advice.folds:
         yield f"  {fold.gain:+.4f}  {fold.name}: {_choice_text(fold.chosen)}"
     yield f"gain on all held-out queries: {interval_text(advice.held_out)}"

@@ -10,13 +10,13 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from dowse.config import Config
 from dowse.errors import BadRequestError
 from dowse.filters import moment_seconds
 from dowse.identity import bytes_hash, content_hash, document_id
@@ -78,15 +78,13 @@ def new_document(given: Any) -> NewDocument:
             return msgspec.json.decode(given, type=NewDocument)
         return msgspec.convert(given, NewDocument)
     except (msgspec.DecodeError, UnicodeDecodeError) as err:
-        raise BadRequestError(f"not a document: {err}") from err
+        raise BadRequestError(f"invalid document: {err}") from err
 
 
-def add_documents(
-    store: Store, writer: StoreWriter, given: Iterable[Any], max_bytes: int, scrub_names: Path | None = None
-) -> IndexReport:
+def add_documents(store: Store, writer: StoreWriter, given: Iterable[Any], config: Config) -> IndexReport:
     """Write documents: durable and searchable by words when it returns. A bad one is a problem of the report."""
     started = monotonic()
-    run = _AddRun(store, writer, max_bytes, scrub_names)
+    run = _AddRun(store, writer, config)
     rows = enumerate(given, start=1)
     while part := list(islice(rows, GROUP)):
         run.group(part)
@@ -110,16 +108,16 @@ def remove_documents(store: Store, writer: StoreWriter, ids: Collection[str]) ->
 class _AddRun:
     """State of one call."""
 
-    def __init__(self, store: Store, writer: StoreWriter, max_bytes: int, scrub_names: Path | None) -> None:
+    def __init__(self, store: Store, writer: StoreWriter, config: Config) -> None:
         self.report = IndexReport()
         self.extracted = ExtractionCache()
         self._store = store
         self._writer = writer
-        self._max_bytes = max_bytes
+        self._max_bytes = config.max_file_bytes
         self._factories = find_readers()
         self._reader = FileReader(self._factories)
         self._sources = {source.name: source.root for source in store.sources()}
-        self._pseudonyms = pseudonymizer_of(store, scrub_names)
+        self._pseudonyms = pseudonymizer_of(store, config.pseudonym_names)
 
     def group(self, rows: Sequence[tuple[int, Any]]) -> None:
         """Read and write a group in one transaction; of two documents with one id, the later one counts."""
@@ -131,7 +129,8 @@ class _AddRun:
                 each = _checked(row, self._max_bytes)
                 self._register(each.source)
             except BadRequestError as err:
-                problems.append(Problem(_name_of(row) or f"document {number}", str(err)))
+                name = row.get("id") if isinstance(row, dict) else getattr(row, "id", "")
+                problems.append(Problem(name if name and isinstance(name, str) else f"document {number}", str(err)))
                 continue
             found[document_id(each.source, each.id)] = each, bytes_hash(_ENCODE(each))
         stored = {info.id: info.content_hash for info in self._store.reader().documents_of(list(found))}
@@ -146,7 +145,10 @@ class _AddRun:
                 continue
             documents.append(document)
             masked_count += count
-        self._put(documents)
+        if documents:
+            self._writer.put(documents)
+        for document in documents:
+            self.extracted.add(document)
         written = {each.id for each in documents}
         changed = len(written & set(stored))
         self.report = replace(
@@ -165,7 +167,7 @@ class _AddRun:
             self._writer.add_source(Source(source, ADDED_ROOT + source))
             self._sources[source] = ADDED_ROOT + source
         elif not root.startswith(ADDED_ROOT):
-            raise BadRequestError(f"source {source!r} is the folder {root}; choose another name for added documents")
+            raise BadRequestError(f"source {source!r} exists already, for {root}; choose another name")
 
     def _read(self, given: NewDocument, state: str) -> tuple[Document, int]:
         data = given.data or _encoded(given.text)
@@ -177,33 +179,23 @@ class _AddRun:
         if result.document is None:
             raise BadRequestError(result.problem or "the document has no text")
         document = replace(_with_fields(result.document, given), content_hash=state)
-        document, count = masked(document) if _has_fields(given) else (document, 0)
+        has_fields = given.title or given.author or given.url or given.metadata or given.channel or given.parent
+        document, count = masked(document) if has_fields else (document, 0)
         if self._pseudonyms is not None:
             document, _ = self._pseudonyms.apply(document)
         return document, result.masked + count
 
-    def _put(self, documents: Sequence[Document]) -> None:
-        if documents:
-            self._writer.put(documents)
-            for each in documents:
-                self.extracted.add(each)
-
 
 _ENCODE = msgspec.json.Encoder(order="sorted").encode
-
-
-def _name_of(row: Any) -> str:
-    name = row.get("id") if isinstance(row, dict) else getattr(row, "id", "")
-    return name if isinstance(name, str) else ""
 
 
 def _checked(given: NewDocument, max_bytes: int) -> NewDocument:
     if not given.id.strip() or len(given.id) > LONGEST_ID_CHARS or _NOT_IN_IDS.search(given.id):
         raise BadRequestError(f"an id has 1 to {LONGEST_ID_CHARS} characters and no control characters")
     if not _SOURCE_NAME.fullmatch(given.source):
-        raise BadRequestError(f"source {given.source!r} is not a name: up to 128 characters without a slash")
+        raise BadRequestError(f"invalid source name {given.source!r}; use up to 128 characters without a slash")
     if bool(given.data) == bool(given.text):
-        raise BadRequestError("give either text or data")
+        raise BadRequestError("missing content, or both kinds: give either text or data")
     size = len(given.data) or len(_encoded(given.text))
     if size > max_bytes:
         raise BadRequestError(f"{size:,} bytes exceed the limit of {max_bytes:,}; split it or raise max_file_bytes")
@@ -227,10 +219,6 @@ def _kind(given: NewDocument, readers: dict[str, ReaderFactory]) -> FileKind:
     if not kind.known:
         kind = replace(kind, known=not given.data)
     return kind if given.corpus_type is None else replace(kind, corpus_type=given.corpus_type, own=True)
-
-
-def _has_fields(given: NewDocument) -> bool:
-    return bool(given.title or given.author or given.url or given.metadata or given.channel or given.parent)
 
 
 def _with_fields(document: Document, given: NewDocument) -> Document:
@@ -263,4 +251,4 @@ def _moment(value: Any) -> datetime | None:
     try:
         return datetime.fromtimestamp(moment_seconds(value), UTC)
     except (ValueError, OverflowError, OSError) as err:
-        raise BadRequestError(f"created_at {value!r} is no time; give ISO 8601 or seconds since the epoch") from err
+        raise BadRequestError(f"created_at {value!r} is not a time; give ISO 8601 or seconds since the epoch") from err

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from dowse.errors import CorruptIndexError
+from dowse.ingest.reading.limits import in_order
 from dowse.ports import Embedder, Matrix, Pending, Progress, Reporter, StoreWriter
 
 BATCH = 32  # texts a call; chosen: small enough to stop between, large enough to keep a session busy
@@ -28,6 +28,10 @@ def embed_backlog(
     The caller has called `writer.use_model`. Each batch is stored when it is done, so that an interruption loses at
     most the batches in progress. `stop` is called between batches.
     """
+
+    def embed(group: Sequence[Pending]) -> Matrix:
+        return embedder.embed([each.text for each in group], role="chunk")
+
     total = writer.pending_count()
     done = 0
     pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="dowse-embed")
@@ -35,9 +39,10 @@ def embed_backlog(
         last: Sequence[Pending] = ()
         while texts := writer.pending(batch * _WINDOW_BATCHES):
             if texts == last:
-                raise CorruptIndexError("stored vectors are missing again; repair the index with `dowse rebuild`")
+                raise CorruptIndexError("stored vectors cannot be read back; repair the index with `dowse rebuild`")
             last = texts
-            for group, vectors in _embedded(pool, embedder, texts, batch, 2 * threads):
+            groups = (texts[start : start + batch] for start in range(0, len(texts), batch))
+            for group, vectors in in_order(pool, embed, groups, 2 * threads):
                 writer.put_vectors([each.content_hash for each in group], vectors)
                 done += len(group)
                 if report:
@@ -47,18 +52,3 @@ def embed_backlog(
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
     return done
-
-
-def _embedded(
-    pool: ThreadPoolExecutor, embedder: Embedder, texts: Sequence[Pending], batch: int, ahead: int
-) -> Iterator[tuple[Sequence[Pending], Matrix]]:
-    """Yield batches with their vectors, in order; `ahead` of them are in progress at a time."""
-    under_way: deque[tuple[Sequence[Pending], Future[Matrix]]] = deque()
-    for start in range(0, len(texts), batch):
-        group = texts[start : start + batch]
-        under_way.append((group, pool.submit(embedder.embed, [each.text for each in group], role="chunk")))
-        if len(under_way) >= ahead:
-            first, future = under_way.popleft()
-            yield first, future.result()
-    for group, future in under_way:
-        yield group, future.result()

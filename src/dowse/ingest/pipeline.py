@@ -25,7 +25,7 @@ from dowse.ingest.reading.limits import can_interrupt, rare_collections
 from dowse.ingest.reading.pool import ReadLimits, read_in_process, read_in_workers
 from dowse.ingest.reading.read_file import FileReader, ReadResult, Task
 from dowse.ingest.services.graph import link_services
-from dowse.ingest.services.places import ServicePlaces, service_places
+from dowse.ingest.services.places import service_places
 from dowse.ingest.sources.content import Unread, held_bytes
 from dowse.ingest.sources.git_history import History, remember_heads
 from dowse.ingest.sources.kinds import BULKY_TIMES, UserRule, classify, most_bytes, user_rules
@@ -128,9 +128,7 @@ class _Run:
 
     def words(self, found: Discovery) -> None:
         """Update everything that word search needs: new and changed files first, then removals and links."""
-        self.problems += found.problems
-        self.left_out += found.left_out
-        self.skipped.update(dict(found.skipped))
+        self.problems, self.left_out, self.skipped = found.problems, found.left_out, found.skipped
         self.registered = {source.name for source in self.store.sources()}
         scopes = {(scope.source, scope.path) for scope in found.scopes if scope.source in self.registered}
         self.known = {(info.source, info.path): info for scope in scopes for info in self.store.documents(*scope)}
@@ -166,7 +164,11 @@ class _Run:
     ) -> Iterator[tuple[FoundFile, ReadResult]]:
         """Read files in this process or in workers, by the amount of work."""
         waiting: dict[FileKey, FoundFile] = {}
-        services = self._services(found)
+        # Services of all folders, by the paths of stored and of found files.
+        roots = {source.name: source.root for source in (*self.store.sources(), *(file.source for file in found.files))}
+        names = {scope.source for scope in found.scopes if scope.source in self.registered}
+        stored = ((name, path) for name in names for path in self.store.paths(name))
+        services = service_places([*stored, *map(_key, found.files)], roots)
 
         def tasks() -> Iterator[Task]:
             for file, data in held_bytes(files, self.options.max_file_bytes * BULKY_TIMES):
@@ -194,13 +196,6 @@ class _Run:
         in_process = partial(read_in_process, FileReader(self.factories))
         for task, result in (partial(read_in_workers, workers) if workers else in_process)(tasks(), limits):
             yield waiting.pop((task.source, task.path)), result
-
-    def _services(self, found: Discovery) -> ServicePlaces:
-        """Find the services of all folders, by the paths of stored and of found files."""
-        roots = {source.name: source.root for source in (*self.store.sources(), *(file.source for file in found.files))}
-        names = {scope.source for scope in found.scopes if scope.source in self.registered}
-        stored = ((name, path) for name in names for path in self.store.paths(name))
-        return service_places([*stored, *map(_key, found.files)], roots)
 
     def _workers(self, files: Sequence[FoundFile]) -> int:
         if self.options.workers is not None:
@@ -279,13 +274,9 @@ class _Run:
                 self.note = NO_MODEL
                 return
             self.writer.use_model(embedder.model, embedder.dimension)
-            self.counts["embedded"] = embed_backlog(
-                self.writer,
-                embedder,
-                self._count_embedded,
-                batch=self.options.embed_batch,
-                threads=self.options.embed_threads,
-            )
+            batch, threads = self.options.embed_batch, self.options.embed_threads
+            count = self._count_embedded
+            self.counts["embedded"] = embed_backlog(self.writer, embedder, count, batch=batch, threads=threads)
         except UnavailableError as err:
             self.note = str(err)
 

@@ -1,18 +1,34 @@
-"""Checks around a model: text that it can read, vectors of unit length."""
+"""Steps around a model: text that it can read, threads, vectors of unit length."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import numpy as np
 
 from dowse.errors import ModelUnavailableError
 from dowse.ports import Matrix
 
+# Texts are cut before tokenising, so that a huge one costs no more than a long one. Words have 4 to 5 characters a
+# token, indented code up to 10; chosen with room.
+CHARACTERS_PER_TOKEN = 32
+Input = TypeVar("Input")
+Output = TypeVar("Output")
+
 
 def plain(text: str) -> str:
     """Replace lone surrogates, which no tokenizer or server accepts, by question marks."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def in_threads(work: Callable[[Input], Output], items: Sequence[Input], threads: int) -> list[Output]:
+    """Return the results in order; one item or one thread needs no pool."""
+    if threads == 1 or len(items) < 2:
+        return [work(each) for each in items]
+    with ThreadPoolExecutor(min(threads, len(items))) as pool:
+        return list(pool.map(work, items))
 
 
 def unit_rows(matrix: Any, *, rows: int, dimension: int, model: str) -> Matrix:
@@ -35,5 +51,5 @@ def unit_rows(matrix: Any, *, rows: int, dimension: int, model: str) -> Matrix:
 
 def _refusal(model: str, reason: str) -> ModelUnavailableError:
     return ModelUnavailableError(
-        f"model {model!r} {reason}; Dowse discarded the batch. Run `dowse doctor`, or choose another model"
+        f"model {model!r} {reason}; Dowse discarded the batch. Choose another model: `dowse models list`"
     )

@@ -129,7 +129,7 @@ class Models:
         name = (spec or registry.DEFAULT) if self._wanted == AUTO else self._wanted
         if self._wanted == AUTO and not (is_plain_model(name) or registry.find(name) or is_trusted(self._index, name)):
             raise ModelUnavailableError(
-                refusal(self._index, name, "send text to a server or load a model from outside")
+                refusal(self._index, name, "send text to a server, or load a model from outside the project")
             )
         with self._lock:
             if name not in self._opened:
@@ -141,5 +141,5 @@ class Models:
     def required(self, report: Reporter | None = None) -> Embedder:
         found = self.for_index(None, report)
         if found is None:
-            raise ModelUnavailableError("no embedding model was named; run `dowse models list` for names")
+            raise ModelUnavailableError("this command needs an embedding model; run `dowse models list` for names")
         return found

@@ -28,26 +28,19 @@ class HashEmbedder:
             raise BadRequestError(
                 f"a hash embedder needs {SMALLEST} dimensions or more, not {dimension}; try 'hash:256'"
             )
-        self._dimension = dimension
+        self.model = f"hash-{dimension}"
+        self.dimension = dimension
         self._tokenizer = Tokenizer()
 
-    @property
-    def model(self) -> str:
-        return f"hash-{self._dimension}"
-
-    @property
-    def dimension(self) -> int:
-        return self._dimension
-
     def embed(self, texts: Sequence[str], *, role: Role) -> Matrix:
-        matrix = np.zeros((len(texts), self._dimension))
+        matrix = np.zeros((len(texts), self.dimension))
         for row, text in enumerate(texts):
             for feature, weight in self._features(text):
                 number = crc32(feature.encode("utf-8", "surrogatepass"))
                 sign = 1 if number & 1 else -1
-                matrix[row, (number >> 1) % self._dimension] += sign * weight
+                matrix[row, (number >> 1) % self.dimension] += sign * weight
         matrix[~matrix.any(axis=1), 0] = 1.0  # a text without words, or whose words cancel out
-        return unit_rows(matrix, rows=len(texts), dimension=self._dimension, model=self.model)
+        return unit_rows(matrix, rows=len(texts), dimension=self.dimension, model=self.model)
 
     def _features(self, text: str) -> Iterator[tuple[str, float]]:
         """Yield words with the root of their count as weight, and subwords with less."""

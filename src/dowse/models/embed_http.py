@@ -40,14 +40,11 @@ class HttpEmbedder:
             base_url, "/embeddings", "embedding endpoint", api_key=api_key, key_variable=KEY_VARIABLE, sleep=sleep
         )
         self._name = model
+        self.model = f"{model}@{self._endpoint.host}"
         self._patience = Patience(timeout_s, attempts=ATTEMPTS)
         self._query_prefix, self._chunk_prefix = known_prefixes(model)
         self._dimension: int | None = None
         self._lock = Lock()
-
-    @property
-    def model(self) -> str:
-        return f"{self._name}@{self._endpoint.host}"
 
     @property
     def dimension(self) -> int:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import ModelUnavailableError
-from dowse.models.checks import plain, unit_rows
+from dowse.models.checks import CHARACTERS_PER_TOKEN, in_threads, plain, unit_rows
 from dowse.models.onnx.encoder import Encoder
 from dowse.models.onnx.prepared import prepared
 from dowse.models.onnx.recipe import Recipe
@@ -18,10 +17,6 @@ from dowse.models.onnx.tokenizer import TokenIds
 from dowse.models.onnx.weights import open_weights
 from dowse.ports import Matrix
 from dowse.types import Role
-
-# Texts are cut before tokenising, so that a huge one costs no more than a long one. Words have 4 to 5 characters a
-# token, indented code up to 10; chosen with room.
-_CHARACTERS_PER_TOKEN = 32
 
 
 class OnnxEmbedder:
@@ -37,7 +32,8 @@ class OnnxEmbedder:
         weights = open_weights(path)
         self._recipe = recipe
         self._threads = max(1, threads)
-        self._dimension = weights.shape.hidden
+        self.model = recipe.model
+        self.dimension = weights.shape.hidden
         # int8 was checked on BERT-like models; rotary ones run in fp32 until int8 is checked on real weights.
         exact = exact or weights.shape.rotary is not None
         try:
@@ -50,25 +46,12 @@ class OnnxEmbedder:
                 f"the tokenizer of model {recipe.model!r} in {path} is damaged ({err}); run `dowse models pull`"
             ) from err
 
-    @property
-    def model(self) -> str:
-        return self._recipe.model
-
-    @property
-    def dimension(self) -> int:
-        return self._dimension
-
     def embed(self, texts: Sequence[str], *, role: Role) -> Matrix:
         prefix = self._recipe.prefix(role)
-        prefixed = [prefix + text for text in texts]
-        if self._threads > 1 and len(prefixed) > 1:
-            with ThreadPoolExecutor(min(self._threads, len(prefixed))) as pool:
-                vectors = list(pool.map(self._vector, prefixed))
-        else:
-            vectors = [self._vector(text) for text in prefixed]
-        matrix = np.stack(vectors) if vectors else np.empty((0, self._dimension), np.float32)
-        return unit_rows(matrix, rows=len(prefixed), dimension=self._dimension, model=self.model)
+        vectors = in_threads(self._vector, [prefix + text for text in texts], self._threads)
+        matrix = np.stack(vectors) if vectors else np.empty((0, self.dimension), np.float32)
+        return unit_rows(matrix, rows=len(texts), dimension=self.dimension, model=self.model)
 
     def _vector(self, text: str) -> NDArray[np.float32]:
-        ids = self._tokenizer.ids(plain(text[: self._tokens * _CHARACTERS_PER_TOKEN]))
+        ids = self._tokenizer.ids(plain(text[: self._tokens * CHARACTERS_PER_TOKEN]))
         return self._encoder.run(ids or [0])  # without special tokens an empty text has no ids

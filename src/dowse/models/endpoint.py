@@ -48,11 +48,6 @@ class Reply(msgspec.Struct, frozen=True):
     data: bytes
     retry_after_s: float | None = None
 
-    @property
-    def summary(self) -> str:
-        """Start of the body, on one line."""
-        return " ".join(self.data[:2_000].decode("utf-8", "replace").split())[:200] or "nothing"
-
 
 @dataclass(frozen=True)
 class Endpoint:
@@ -80,7 +75,7 @@ class Endpoint:
             raise BadRequestError(f"{base_url!r} is not the address of an {what}; write it as https://host/v1")
         parts = urllib.parse.urlsplit(address.text)
         if api_key and not _PRINTABLE.fullmatch(api_key):  # the HTTP library would print it in its error
-            raise BadRequestError(f"the key of the {what} contains a character that no key has; check {key_variable}")
+            raise BadRequestError(f"the key of the {what} has a space or non-ASCII character; check {key_variable}")
         whole = parts._replace(path=parts.path.rstrip("/") + path, fragment="")
         return cls(what, whole.geturl(), api_key, sleep)
 
@@ -111,11 +106,14 @@ class Endpoint:
             else:
                 if reply.status in expected:
                     return reply
-                problem, cause, asked_s = f"replies {reply.status}: {reply.summary}", None, reply.retry_after_s
+                start = " ".join(reply.data[:2_000].decode("utf-8", "replace").split())[:200]
+                problem, cause, asked_s = f"replies {reply.status}: {start or 'nothing'}", None, reply.retry_after_s
                 if reply.status not in TRANSIENT:
                     break
-            if attempt < patience.attempts and not self._paused(_pause_s(attempt, asked_s), ends_s):
+            pause_s = _pause_s(attempt, asked_s)
+            if attempt == patience.attempts or (ends_s is not None and time.monotonic() + pause_s >= ends_s):
                 break
+            self.sleep(pause_s)
         if ends_s is not None and time.monotonic() >= ends_s:
             raise DeadlineError(self._message(f"has not replied in {patience.total_s:g} s; it {problem}")) from cause
         raise self.failure(problem) from cause
@@ -125,15 +123,8 @@ class Endpoint:
 
     def _message(self, problem: str) -> str:
         address = self.url.partition("?")[0]
-        text = f"{self.what} {address} {problem}; check the address and model, then run `dowse doctor`"
+        text = f"{self.what} {address} {problem}; check the address and the model, then retry"
         return text.replace(self.api_key, "…") if self.api_key else text
-
-    def _paused(self, pause_s: float, ends_s: float | None) -> bool:
-        """Pause, if the deadline allows it."""
-        if ends_s is not None and time.monotonic() + pause_s >= ends_s:
-            return False
-        self.sleep(pause_s)
-        return True
 
     def _exchange(self, data: bytes, limit_s: float) -> Reply:
         headers = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "dowse"}

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from threading import Lock
 from typing import Any
 
@@ -83,21 +84,23 @@ class HttpLLM:
         model: str,
         *,
         api_key: str | None = None,
-        cached_replies: int = CACHED_REPLIES,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._endpoint = Endpoint.under(
             base_url, "/chat/completions", "LLM endpoint", api_key=api_key, key_variable=KEY_VARIABLE, sleep=sleep
         )
         self._name = model
+        self.model = f"{model}@{self._endpoint.host}"
         self._replies: dict[tuple[str, str, str, int], str] = {}  # least recent first
-        self._limit = cached_replies
         self._bare = False  # whether the server accepts only model and messages
         self._lock = Lock()
 
     @property
-    def model(self) -> str:
-        return f"{self._name}@{self._endpoint.host}"
+    def uncached(self) -> HttpLLM:
+        """The same model, which asks again."""
+        other = copy(self)
+        other._replies = {}
+        return other
 
     def complete_json(self, prompt: str, schema: Mapping[str, Any], timeout_s: float, *, max_tokens: int) -> Any:
         # The cache holds the text and not the value, which a caller might change.
@@ -109,7 +112,7 @@ class HttpLLM:
         if text is not None:
             return json_value(text, schema)
         if timeout_s <= 0:
-            raise DeadlineError(f"no time left for the language model {self.model}; raise --deadline")
+            raise DeadlineError(f"no time left for the language model {self.model}; raise deadline_s")
         text = self._ask(prompt, schema, timeout_s, max_tokens)
         try:
             value = json_value(text, schema)
@@ -117,7 +120,7 @@ class HttpLLM:
             raise self._endpoint.failure(f"sent {' '.join(text.split())[:80]!r}: {err}") from err
         with self._lock:
             self._replies[key] = text
-            while len(self._replies) > self._limit:
+            while len(self._replies) > CACHED_REPLIES:
                 del self._replies[next(iter(self._replies))]
         return value
 

@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
@@ -27,7 +26,7 @@ from dowse.lookup.lines import lines_of
 from dowse.serve.jobs import IndexTask, Job, JobQueue
 from dowse.serve.paging import FIRST, RankingCache
 from dowse.serve.wire import result as wire
-from dowse.serve.wire.result import Object, outline_object, related_object, symbol_object
+from dowse.serve.wire.result import Object, related_object, symbol_object
 from dowse.types import Degradation, DocumentInfo, QueryRequest, QueryResult, Source
 
 if TYPE_CHECKING:
@@ -74,9 +73,7 @@ class Backend:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -185,7 +182,7 @@ class Backend:
     def outline(self, path: str, depth: int | None = None) -> Object:
         """List the symbols or headings of a file or folder, as `dowse outline --json` prints them."""
         found = self.engine.outline(_inside(path), depth=depth)
-        return {"target": path, "documents": [outline_object(each) for each in found]}
+        return {"target": path, "documents": wire.plain(found)}
 
     def related(self, target: str, relations: Sequence[str] = (), limit: int = 30) -> Object:
         """List the neighbours of a chunk id, `source/path[:line]` or symbol, as `dowse related --json` prints them."""
@@ -201,8 +198,8 @@ class Backend:
         """Read a service: neighbours within `depth` steps, all dependents and all dependencies."""
         graph = self.engine.services()
         radius, downstream = graph.blast_radius(name), graph.downstream(name)
-        ((_, context),) = graph.neighbourhood([name], depth)
-        row: Object = wire.plain(context) | {"edges": [dict(edge) for edge in context.edges]}
+        context = graph.neighbourhood([name], depth)[name]
+        row: Object = wire.plain(context)
         own = next(each for each in graph.services if each.name == name)
         return {"service": wire.plain(own)} | row | {"blast_radius": radius, "downstream": downstream}
 
@@ -247,7 +244,7 @@ class Backend:
         roots = [os.path.realpath(each.path) for each in self.engine.asked() if each.rev is None]
         real = tuple(place for each in paths for place in _real_paths(_inside(each), sources, roots))
 
-        return self._job(self._jobs.start(IndexTask(self.engine.path, real, embed, self._environment()), shown))
+        return self._job(self._jobs.start(IndexTask(str(self.engine.path), real, embed, self._environment()), shown))
 
     def _environment(self) -> dict[str, str]:
         """Return the settings as environment variables of a job."""
@@ -261,7 +258,9 @@ class Backend:
         self._check_write("add documents")
         report = self._writing_engine().add(rows, embed=False, wait_s=WRITE_WAIT_S)
         if report.pending and self.engine.config.embedder != "none":
-            self._jobs.start_embedding(IndexTask(self.engine.path, (), environment=self._environment(), kind="embed"))
+            self._jobs.start_embedding(
+                IndexTask(str(self.engine.path), (), environment=self._environment(), kind="embed")
+            )
         problems = [{"path": each.path, "reason": self.public_text(each.reason)} for each in report.problems]
         return wire.report_object(report) | {"problems": problems}
 

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 from time import monotonic, sleep
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 
 import msgspec
 
@@ -19,6 +19,7 @@ from dowse.engine import WAIT_S
 from dowse.errors import DowseError
 from dowse.ports import Progress, Reporter
 from dowse.reports import IndexReport
+from dowse.serve.jobs import IndexTask
 from dowse.serve.wire import result as wire
 
 EVERY_S = 0.1  # between two progress lines; chosen
@@ -26,20 +27,11 @@ TURN_S = 2.0  # of embedding; chosen: a writer that waits gets its answer in tim
 PAUSE_S = 0.2  # between turns: a writer that waits looks every 0.05 s
 
 
-class IndexJobOrder(msgspec.Struct, frozen=True):
-    """Order of an index job."""
-
-    index: str
-    paths: tuple[str, ...]
-    embed: bool = True
-    kind: Literal["index", "embed"] = "index"
-
-
 def main() -> None:
     # Output that a library prints must not mix with our lines.
     channel = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=IndexJobOrder)
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=IndexTask)
     config = Config.load(Path.cwd(), os.environ)
     try:
         with dowse.open(order.index, create=False, config=config, embedder=config.embedder) as engine:

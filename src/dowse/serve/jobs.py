@@ -9,7 +9,6 @@ import sys
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryFile
 from threading import Condition, Thread
@@ -49,7 +48,7 @@ class Job(Struct, frozen=True):
 class IndexTask(Struct, frozen=True):
     """Work of a child process: real paths, and the environment variables with the settings."""
 
-    index: Path
+    index: str
     paths: tuple[str, ...]
     embed: bool = True
     environment: Mapping[str, str] = {}
@@ -169,8 +168,6 @@ class JobQueue:
 
 
 def _started(task: IndexTask, errors: IO[bytes]) -> subprocess.Popen[bytes]:
-    from dowse.serve.job_child import IndexJobOrder
-
     child = subprocess.Popen(
         [sys.executable, "-P", "-m", "dowse.serve.job_child"],  # -P: no modules from the working folder
         stdin=subprocess.PIPE,
@@ -180,8 +177,6 @@ def _started(task: IndexTask, errors: IO[bytes]) -> subprocess.Popen[bytes]:
         start_new_session=True,  # so that ctrl-C in the terminal reaches it only through close()
     )
     if child.stdin is not None:
-        child.stdin.write(
-            msgspec.json.encode(IndexJobOrder(str(task.index), task.paths, task.embed, task.kind)) + b"\n"
-        )
+        child.stdin.write(msgspec.json.encode(msgspec.structs.replace(task, environment={})) + b"\n")
         child.stdin.close()
     return child

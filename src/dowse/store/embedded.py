@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -15,20 +14,16 @@ from dowse.store.lock import WriterLock
 from dowse.store.segments.arrays import MappedFiles
 from dowse.store.segments.generation import GENERATION, UNPUBLISHED, Generation, Stamp, current
 from dowse.store.segments.parts import WriterCache
-from dowse.store.segments.state import PartState, States
 from dowse.store.snapshot import Snapshot
 from dowse.store.sql.database import Database, create_database
 from dowse.store.sql.schema import DATABASE, DERIVED, LOCK
 from dowse.store.sql.vector_cache import Model, VectorCache
-from dowse.types import DocumentInfo, Source
 
 if TYPE_CHECKING:
     from dowse.store.writer import EmbeddedWriter
 
 _CREATE_WAIT_S = 30.0  # while another process creates the same index, which takes milliseconds; chosen
-_RETRIES = (
-    20  # a reader meets a publication in the making; each try takes the newer one. 5 were too few beside busy cores
-)
+_RETRIES = 20  # of a reader that meets publications in the making; 5 were too few beside busy cores
 
 
 class EmbeddedStore:
@@ -37,61 +32,41 @@ class EmbeddedStore:
     def __init__(self, folder: Path, *, read_only: bool = False, create: bool = True, kernel: Kernel = NUMPY) -> None:
         self.folder = folder
         self._derived = folder / DERIVED
-        self._lock_file = folder / LOCK
         self._read_only = read_only
         self._kernel = kernel
         self._cache = WriterCache()
         if not (folder / DATABASE).exists():
             if read_only or not create:
-                raise NoIndexError(f"there is no index at {folder}; run `dowse index PATH` to make one")
+                raise NoIndexError(f"no index at {folder}; create one with: dowse index PATH --index {folder}")
             _create(folder)
         self.database = Database(folder / DATABASE, read_only=read_only)
+        self.fact, self.set_fact = self.database.fact, self.database.set_fact
+        self.sources, self.documents, self.paths = self.database.sources, self.database.documents, self.database.paths
         self._snapshot: Snapshot | None = None
         self._stamp: Stamp = ()
         self._maps = MappedFiles()
         self._lock = Lock()
-        if not read_only and self._behind():
+        if not read_only:
             self._catch_up()
 
     def reader(self) -> Snapshot:
         """Return the newest published snapshot; the same object while nothing new is published."""
         with self._lock:
-            if self._snapshot is None:
-                self._snapshot, self._stamp = self._take(self._place())
-            elif (stamp := self._snapshot.place.stamp()) != self._stamp:
-                if stamp[0] == self._stamp[0]:  # of CURRENT
-                    self._snapshot, self._stamp = self._take(self._snapshot.place, stamp)
-                else:
-                    self._snapshot, self._stamp = self._take(self._place())
+            if self._snapshot is None or self._snapshot.place.stamp() != self._stamp:
+                self._snapshot, self._stamp = self._take(self.place())
             return self._snapshot
-
-    def fact(self, key: str) -> str | None:
-        """Return a small value that is not about a document."""
-        return self.database.fact(key)
-
-    def set_fact(self, key: str, value: str) -> None:
-        self.database.set_fact(key, value)
 
     def writer(self, *, wait_s: float = 0.0) -> EmbeddedWriter:
         if self._read_only:
             raise BadRequestError(f"{self.folder} was opened read-only; open it without read_only to write")
         from dowse.store.writer import EmbeddedWriter  # a search does not write
 
-        lock = WriterLock(self._lock_file, wait_s)
+        lock = WriterLock(self.folder / LOCK, wait_s)
         try:
             return EmbeddedWriter(self._derived, self.database, lock, self.reader, self._cache)
         except BaseException:
             lock.close()
             raise
-
-    def sources(self) -> Sequence[Source]:
-        return self.database.sources()
-
-    def documents(self, source: str | None = None, under: str = "") -> Iterable[DocumentInfo]:
-        return self.database.documents(source, under)
-
-    def paths(self, source: str) -> Sequence[str]:
-        return self.database.paths(source)
 
     def close(self) -> None:
         self._snapshot = None
@@ -100,37 +75,32 @@ class EmbeddedStore:
         self.database.close()
 
     def place(self) -> Generation:
-        return self._place()
-
-    def _place(self) -> Generation:
+        """Return the generation that serves; an empty one before the first publication."""
         found = current(self._derived)
         if found is None and self.database.fact(GENERATION) is not None:
             raise CorruptIndexError(f"{self._derived} is missing; run `dowse rebuild`")
         return found or Generation(self._derived, UNPUBLISHED)
 
-    def _take(self, place: Generation, stamp: Stamp | None = None) -> tuple[Snapshot, Stamp]:
-        """Map a snapshot. `stamp` is that of `place` where it was just read, and CURRENT names this place."""
+    def _take(self, place: Generation) -> tuple[Snapshot, Stamp]:
+        """Map a snapshot of this generation, or of a newer one that serves by then."""
         for left in reversed(range(_RETRIES)):
-            looked_at, stamp = stamp is not None, stamp or place.stamp()
+            stamp = place.stamp()
             try:
                 maps = MappedFiles(self._maps)
-                states = States(*map(self._cache.published, stamp[1:])) if place.number else States(PartState(0, 0))
-                snapshot = Snapshot(
-                    place, self._model(place), self.database, self._kernel, maps, self._snapshot, states
-                )
+                snapshot = Snapshot(place, self._model(place), self.database, self._kernel, maps, self._snapshot)
                 maps.forget()
                 self._maps = maps
                 # A compaction deletes tombstones when its generation serves: without them deleted chunks reappear.
-                if (looked_at and place.still_serves(stamp)) or (newer := self._place()).number == place.number:
+                newer = self.place()
+                if newer == place:
                     return snapshot, stamp
-                place, stamp = newer, None
             except (CorruptIndexError, FileNotFoundError):
                 # A file that a newer publication replaced is no damage. Real damage is still there at a second try.
-                newer = self._place()
+                newer = self.place()
                 if not left or (newer == place and newer.stamp() == stamp):
                     raise
-                place, stamp = newer, None
-        raise CorruptIndexError(f"{self._derived} changes faster than it can be read")
+            place = newer
+        raise CorruptIndexError(f"{self._derived} changed during every read; run the command again")
 
     def _model(self, place: Generation) -> Model | None:
         """Return the model that serves. A number always means the same model."""
@@ -139,17 +109,13 @@ class EmbeddedStore:
             return known
         return next((model for model in VectorCache(self.database).models() if model.number == place.model), None)
 
-    def _behind(self) -> bool:
-        """Check whether the segments lack rows of the database, or cannot be read."""
-        try:
-            return self.reader().seq != self.database.seq()
-        except (CorruptIndexError, FileNotFoundError):
-            return True
-
     def _catch_up(self) -> None:
-        """Repair the segments, unless another process writes: a writer begins with the repair."""
+        """Publish rows that the segments lack, and repair them, unless another process writes: its writer does."""
+        with suppress(CorruptIndexError, FileNotFoundError):
+            if self.reader().seq == self.database.seq():
+                return
         with suppress(BusyError):
-            self.writer(wait_s=0.0).close()
+            self.writer().close()
 
 
 def _create(folder: Path) -> None:
@@ -157,10 +123,7 @@ def _create(folder: Path) -> None:
     with storing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)  # it holds text of private files; chmod opens it to a group
-    lock = WriterLock(folder / LOCK, _CREATE_WAIT_S)
-    try:
+    with closing(WriterLock(folder / LOCK, _CREATE_WAIT_S)):
         if not (folder / DATABASE).exists():
             replace_file(folder / ".gitignore", b"*\n")
             create_database(folder / DATABASE)
-    finally:
-        lock.close()

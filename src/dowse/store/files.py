@@ -63,12 +63,6 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def read_file(folder: Path, name: str) -> bytes:
-    """Read a small file. Without pathlib and buffers: a third of the time, and an update reads some of them."""
-    with open(f"{folder}/{name}", "rb", buffering=0) as file:
-        return file.read()
-
-
 def write_at(handle: int, data: bytes | memoryview, at: int) -> None:
     """Write all of it, in as many calls as it takes."""
     while written := os.pwrite(handle, data, at):

@@ -17,39 +17,29 @@ class WriterLock:
     """Lock file, held from construction to `close`."""
 
     def __init__(self, path: Path, wait_s: float = 0.0) -> None:
-        try:
+        with storing(path):
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, file_mode(path.parent))
-        except OSError:
-            with storing(path):
-                raise
-        give_up = time.monotonic() + wait_s
-        while not self._try():
-            if time.monotonic() >= give_up:
-                holder = os.pread(self._file, 64, 0).decode("ascii", "replace").strip()
-                os.close(self._file)
-                who = f" (process {holder})" if holder else ""
-                raise BusyError(
-                    f"another process{who} is writing to {path.parent}; wait for it, or run again with --wait"
-                )
-            time.sleep(_POLL_S)
-        self._sign(path)
-
-    def _sign(self, path: Path) -> None:
-        """Write the process id for those who wait, over the last holder's, so that a full disk has room for it."""
-        name = f"{os.getpid()}\n".encode()
         try:
-            os.ftruncate(self._file, os.pwrite(self._file, name, 0))
+            self._acquire(path.parent, time.monotonic() + wait_s)
+            with storing(path):
+                # The process id for those who wait, over the last holder's, so that a full disk has room for it.
+                os.ftruncate(self._file, os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0))
         except BaseException:
             self.close()
-            with storing(path):
-                raise
+            raise
 
-    def _try(self) -> bool:
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+    def _acquire(self, folder: Path, give_up_s: float) -> None:
+        while True:
+            try:
+                return fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as err:
+                if time.monotonic() >= give_up_s:
+                    holder = os.pread(self._file, 64, 0).decode("ascii", "replace").strip()
+                    who = f" (process {holder})" if holder else ""
+                    raise BusyError(
+                        f"another process{who} is writing to {folder}; wait until it ends, or use `dowse index --wait`"
+                    ) from err
+            time.sleep(_POLL_S)
 
     def close(self) -> None:
         os.close(self._file)

@@ -101,7 +101,7 @@ class MemoryStore:
         self._sources.pop(name, None)
 
     def put(self, documents: Sequence[Document]) -> None:
-        for document in documents:
+        for document in {each.id: each for each in documents}.values():  # of two with one id, the last counts
             self._change(document.id, document)
 
     def remove(self, document_ids: Collection[str]) -> int:

@@ -6,24 +6,25 @@ sums, until they are scored. Nothing of that is in the port, in a thread or in t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from dowse.filters import Filter
-from dowse.identity import id_number
 from dowse.ports import Found, Ids, Mask, Matrix, Values, Vector
 from dowse.store.kernels.numpy_kernel import ScoreAccumulator
 from dowse.store.segments.forward import Slots
 from dowse.store.segments.vectors import check_vector
 from dowse.store.snapshot_cache import SmallFilterSet
 from dowse.store.word_index import WordIndex, WordQuery, holding
-from dowse.types import Chunk, ChunkId, Leg
+from dowse.types import Leg
 
 if TYPE_CHECKING:
     from dowse.store.snapshot import Snapshot
+
+_FREE_SUMS = 8  # accumulators that wait for the next queries, 12 bytes a chunk: two legs of four queries; chosen
 
 
 class LegSums(msgspec.Struct, frozen=True, eq=False):
@@ -47,7 +48,7 @@ class SnapshotSession:
         self._last: tuple[Ids, Slots, int] = (_NO_IDS, _NO_SLOTS, 0)  # the last that were looked up
         self._sums: dict[Leg, LegSums] = {}
         self.stats = snapshot.stats
-        self.embedded = snapshot.embedded
+        self.embedded, self.get = snapshot.embedded, snapshot.get
         self.document, self.documents_of = snapshot.document, snapshot.documents_of
         self.document_chunks = snapshot.document_chunks
         self.neighbours, self.named, self.names_from = snapshot.neighbours, snapshot.named, snapshot.names_from
@@ -65,7 +66,7 @@ class SnapshotSession:
             scores = chosen.small.score(leg, query.terms, self._words.norms[leg])
             self._sums[leg] = LegSums(query, chosen.small, scores, None, _NO_MASK)
             return self._best(*holding(chosen.small.slots, scores), k)
-        sums = before.sums if before is not None and before.sums is not None else self._snapshot.accumulators.borrow()
+        sums = before.sums if before is not None and before.sums is not None else self._borrowed()
         found = self._words.best(leg, query, k, chosen.refusing, sums)
         self._sums[leg] = LegSums(query, None, _NO_SCORES, sums, chosen.refusing)
         return self._best(*found, k)
@@ -81,7 +82,7 @@ class SnapshotSession:
         return {leg: _spread(each, exist, 0.0) for leg, each in scores.items()} if missing else scores
 
     def held_terms(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Sequence[Mapping[Leg, tuple[str, ...]]]:
-        return self._words.held(self._slots(ids)[0], terms)
+        return self._snapshot.forward.held(self._slots(ids)[0], terms)
 
     def attainable_words(self, terms: Mapping[Leg, Sequence[str]]) -> Mapping[Leg, float]:
         return {leg: self._words.query(leg, of_leg).attainable for leg, of_leg in terms.items()}
@@ -105,8 +106,16 @@ class SnapshotSession:
             elif kept.sums is not None and (not len(kept.mask) or kept.mask[slots].all()):
                 found[leg] = kept.sums.sums[slots]
                 del self._sums[leg]
-                self._snapshot.accumulators.give_back(kept.sums)
+                if len(self._snapshot.free_sums) < _FREE_SUMS:
+                    self._snapshot.free_sums.append(kept.sums)
         return found
+
+    def _borrowed(self) -> ScoreAccumulator:
+        """Return a free accumulator: one of an index's length takes longer to make than a query."""
+        try:
+            return self._snapshot.free_sums.pop()
+        except IndexError:
+            return ScoreAccumulator()
 
     # --- vectors ------------------------------------------------------------------------------------
 
@@ -125,7 +134,9 @@ class SnapshotSession:
             return np.full(len(ids), np.nan)
         rows = self._snapshot.row_of_slot[self._slots(ids)[0]]
         exist = rows >= 0
-        return _spread(vectors.score(vector, rows if exist.all() else rows[exist]), exist, np.nan)
+        if exist.all():
+            return vectors.score(vector, rows)
+        return _spread(vectors.score(vector, rows[exist]), exist, np.nan)
 
     def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
         rows, vectors = self._snapshot.row_of_slot[self._slots(ids)[0]], self._snapshot.vector_reader
@@ -138,11 +149,6 @@ class SnapshotSession:
         return found, exist
 
     # --- chunks -------------------------------------------------------------------------------------
-
-    def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:
-        """By the keys of chunks that a search found, which takes two thirds of a look-up by id."""
-        slots, missing = self._remembered(np.array([id_number(each) for each in ids], np.uint64))
-        return self._snapshot.get(ids) if missing else self._snapshot.get_at(ids, slots)
 
     def passing(self, ids: Ids, where: Filter) -> Mask:
         mask = self._snapshot.selection(where).mask
@@ -169,23 +175,18 @@ class SnapshotSession:
         known, slots, missing = self._last
         if ids is known:  # fusion scores one list in every leg
             return slots, missing
-        slots, missing = self._remembered(ids)
+        if self._found:
+            found, self._found = self._found, []
+            every = np.concatenate([self._known[0], *(each for each, _ in found)])
+            order = every.argsort()
+            self._known = every[order], np.concatenate([self._known[1], *(each for _, each in found)])[order]
+        slots, missing = self._snapshot.kernel.slots_of(*self._known, ids)
         if missing:
             unknown = np.flatnonzero(slots < 0)
             slots[unknown] = self._snapshot.slots_of(ids[unknown])
             missing = int(np.count_nonzero(slots < 0))
         self._last = ids, slots, missing
         return slots, missing
-
-    def _remembered(self, ids: Ids) -> tuple[Slots, int]:
-        """By id its slot if a search of this session found it, else −1; and how many it did not find."""
-        if self._found:
-            found, self._found = self._found, []
-            every = np.concatenate([self._known[0], *(each for each, _ in found)])
-            order = every.argsort()
-            slots = np.concatenate([self._known[1], *(each for _, each in found)])
-            self._known = every[order], slots[order]
-        return self._snapshot.kernel.slots_of(*self._known, ids)
 
 
 _NO_IDS, _NO_SCORES = np.empty(0, np.uint64), np.empty(0, np.float64)
@@ -194,8 +195,6 @@ _NO_SLOTS, _NO_MASK = np.empty(0, np.int64), np.empty(0, np.bool_)
 
 def _spread(values: Values, where: Mask, otherwise: float) -> Values:
     """Values at the places where they exist, another value elsewhere."""
-    if len(values) == len(where):
-        return values
     found = np.full(len(where), otherwise)
     found[where] = values
     return found

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property, partial
 from threading import Lock
 
 import numpy as np
@@ -11,24 +11,24 @@ from numpy.typing import NDArray
 
 from dowse.errors import CorruptIndexError
 from dowse.filters import Filter, check
-from dowse.link_names import Name
 from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, StoreStats, Values, Vector
-from dowse.store.kernels.numpy_kernel import NUMPY, Kernel
+from dowse.store.kernels.numpy_kernel import NUMPY, Kernel, ScoreAccumulator
 from dowse.store.segments.arrays import MappedFiles, PartReader
 from dowse.store.segments.columns import ColumnReader
 from dowse.store.segments.forward import ForwardReader, Slots
-from dowse.store.segments.generation import Generation
-from dowse.store.segments.inverted import InvertedReader, TermFrequencies
-from dowse.store.segments.state import UNREAD, States, read_state
+from dowse.store.segments.generation import UNPUBLISHED, Generation
+from dowse.store.segments.inverted import InvertedReader
+from dowse.store.segments.state import PartState, read_state
 from dowse.store.segments.vectors import VectorReader
 from dowse.store.session import SnapshotSession
-from dowse.store.snapshot_cache import AccumulatorPool, MemoryBudget, Selection, SmallFilterSet
-from dowse.store.sql import links, services
-from dowse.store.sql.codec import batches, signed, unsigned
+from dowse.store.snapshot_cache import MemoryBudget, Selection, SmallFilterSet
+from dowse.store.sql import links
+from dowse.store.sql.codec import batches, marks, signed, unsigned
 from dowse.store.sql.database import Database
+from dowse.store.sql.services import read_edges, read_services
 from dowse.store.sql.vector_cache import Model
-from dowse.store.word_index import Segments, WordIndex
-from dowse.types import Chunk, ChunkId, DocumentInfo, Edge, Leg, Service, ServiceEdge
+from dowse.store.word_index import TermFrequencies, WordIndex
+from dowse.types import ChunkId, Edge, Leg
 
 _FORWARD_ROWS = 2000  # so few passing chunks are all scored, which is cheaper than a scan of all postings; chosen
 _SELECTIONS = 16  # remembered filters, a byte a chunk each; chosen
@@ -49,26 +49,30 @@ class Snapshot:
         kernel: Kernel = NUMPY,
         maps: MappedFiles | None = None,
         before: Snapshot | None = None,
-        states: States = UNREAD,
     ) -> None:
         """`before` is an earlier snapshot, whose parts this one takes over if their generation is the same."""
         before = before if before is not None and before.place.number == place.number else None
         self.place: Generation = place
         self.model = model
         self._database = database
+        self.document, self.documents_of = database.document, database.documents_of
+        self.document_chunks = database.document_chunks
+        self.named, self.names_from = partial(links.named, database), partial(links.names_from, database)
+        self.services, self.service_edges = partial(read_services, database), partial(read_edges, database)
         # Vectors before rows: a vector is published after its row, so every vector read here has one.
-        vector_state = (states.vectors or read_state(place.vectors(model.number))) if model else None
-        part = PartReader(place.rows, states.rows, maps)
+        vector_state = read_state(place.vectors(model.number)) if model else None
+        part = PartReader(place.rows, PartState(0, 0) if place.number == UNPUBLISHED else None, maps)
         self.seq: int = part.state.seq
+        self.get = partial(database.chunks, seq=self.seq)
         self.rows = part.state.rows
         self.ids: Ids = part.array("ids", "<u8")
         self.keys: Slots = part.array("keys", "<i8")
-        self._forward: ForwardReader = ForwardReader(part, kernel, before._forward if before else None)
+        self.forward: ForwardReader = ForwardReader(part, kernel, before.forward if before else None)
         self.kernel = kernel
         self._columns = ColumnReader(part, database)
-        self._inverted: InvertedReader = InvertedReader(part, before._inverted if before else None)
-        if self._inverted.covered > self.rows or (vector_state and vector_state.seq > self.seq):
-            raise CorruptIndexError(f"{place.rows} has lost chunks; run `dowse rebuild`")
+        self.inverted = InvertedReader(part)
+        if self.inverted.covered > self.rows or (vector_state and vector_state.seq > self.seq):
+            raise CorruptIndexError(f"chunks are missing from {place.rows}; run `dowse rebuild`")
         self.vector_reader: VectorReader | None = None
         if model and vector_state:
             vectors = PartReader(place.vectors(model.number), vector_state, maps)
@@ -77,7 +81,7 @@ class Snapshot:
         died = database.tombstones(since, self.seq)
         self.dead: Slots = np.concatenate([dead, self._slots_of_keys(np.array(died, np.int64))])
         self._frequencies: TermFrequencies = TermFrequencies(
-            self._inverted, self._forward, self.dead, kernel, before._frequencies if before else None
+            self.inverted, self.forward, self.dead, kernel, before._frequencies if before else None
         )
         self.alive = np.ones(self.rows, np.bool_)
         self.alive[self.dead] = False
@@ -86,7 +90,7 @@ class Snapshot:
         self._selections: dict[Filter, Selection] = {}
         self._budget = MemoryBudget()
         self._indexes: dict[Bm25, WordIndex] = {}
-        self.accumulators: AccumulatorPool = before.accumulators if before else AccumulatorPool()
+        self.free_sums: list[ScoreAccumulator] = before.free_sums if before else []  # shared by the queries
         self._lock = Lock()
 
     @cached_property
@@ -95,7 +99,7 @@ class Snapshot:
         return StoreStats(
             documents=self._documents,
             chunks=self.living,
-            vectors=self._vector_count,
+            vectors=int((self.row_of_slot[:-1][self.alive] >= 0).sum()),
             model=model.name if model else None,
             dimension=model.dimension if model else None,
         )
@@ -134,62 +138,8 @@ class Snapshot:
 
     # --- rows of SQLite -----------------------------------------------------------------------------
 
-    def get(self, ids: Collection[ChunkId]) -> Mapping[ChunkId, Chunk]:
-        return self._database.chunks(ids, self.seq)
-
-    def get_at(self, ids: Collection[ChunkId], slots: Slots) -> Mapping[ChunkId, Chunk]:
-        """Chunks by id and by the slot of each."""
-        keys = self.keys[slots].tolist()
-        found = self._database.chunks_by_key(keys)
-        if len(found) < len(keys):  # replaced since, and the new ones are published
-            return self.get(ids)
-        return {each: found[key] for each, key in zip(ids, keys, strict=True)}
-
     def neighbours(self, ids: Collection[ChunkId], *, incoming: bool = False) -> Sequence[Edge]:
         return sorted(self._database.edges(ids, incoming=incoming), key=links.edge_order)
-
-    def named(self, kind: str, names: Collection[str]) -> Sequence[Name]:
-        return links.named(self._database, kind, names)
-
-    def names_from(self, kind: str, prefix: str, limit: int) -> Sequence[Name]:
-        return links.names_from(self._database, kind, prefix, limit)
-
-    def services(self) -> Sequence[Service]:
-        return services.read_services(self._database)
-
-    def service_edges(self) -> Sequence[ServiceEdge]:
-        return services.read_edges(self._database)
-
-    def document(self, document_id: str) -> DocumentInfo | None:
-        return self._database.document(document_id)
-
-    def documents_of(self, document_ids: Collection[str]) -> Sequence[DocumentInfo]:
-        return self._database.documents_of(document_ids)
-
-    def document_chunks(self, document_id: str) -> Sequence[Chunk]:
-        return self._database.document_chunks(document_id)
-
-    # --- for the writer -----------------------------------------------------------------------------
-
-    def without_vector(self, vectors: VectorReader | None) -> Slots:
-        """Return the living slots that these vectors do not cover, in order."""
-        missing = self.alive.copy()
-        if vectors is not None:
-            missing[vectors.slots] = False
-        return np.flatnonzero(missing)
-
-    # --- for verification ----------------------------------------------------------------------------
-
-    def terms_of(self, slot: int) -> NDArray[np.uint32]:
-        return self._forward.terms_of(np.array([slot]))
-
-    def disagreeing_runs(self) -> Iterator[str]:
-        """Yield the runs of the inverted index that disagree with the forward index."""
-        return self._inverted.disagreeing(self._forward.entries)
-
-    def vector_of(self, slot: int) -> Vector | None:
-        row = int(self.row_of_slot[slot])
-        return self.vector_reader.get(np.array([row]))[0] if self.vector_reader is not None and row >= 0 else None
 
     # --- parts --------------------------------------------------------------------------------------
 
@@ -200,17 +150,12 @@ class Snapshot:
             found[self.vector_reader.slots] = np.arange(self.vector_reader.rows)
         return found
 
-    @cached_property
-    def _vector_count(self) -> int:
-        return int((self.row_of_slot[:-1][self.alive] >= 0).sum())
-
     def _index(self, constants: Bm25) -> WordIndex:
         with self._lock:
             if constants not in self._indexes:
                 if len(self._indexes) >= _INDEXES:
                     self._indexes.clear()
-                own = Segments(self._forward, self._inverted, self._frequencies, self.kernel, self.rows, self.dead)
-                self._indexes[constants] = WordIndex(own, constants)
+                self._indexes[constants] = WordIndex(self._frequencies, self.rows, constants)
             return self._indexes[constants]
 
     def selection(self, where: Filter) -> Selection:
@@ -219,10 +164,11 @@ class Snapshot:
             check(where)
             mask = self._columns.mask(where) & self.alive if where else self.alive
             count = int(mask.sum()) if where else self.living
+            refusing = mask[:0] if count == self.rows else mask
             small = None
             if where and count <= _FORWARD_ROWS:
-                small = SmallFilterSet(np.flatnonzero(mask), self._forward, self.kernel)
-            found = Selection(mask, count, small, self.vector_reader, self._budget)
+                small = SmallFilterSet(np.flatnonzero(mask), self.forward, self.kernel)
+            found = Selection(mask, refusing, count, small, self.vector_reader, self._budget)
             with self._lock:
                 if len(self._selections) >= _SELECTIONS:
                     self._selections.clear()
@@ -234,9 +180,8 @@ class Snapshot:
         """Return the living slot of each id; −1 where there is none."""
         found: dict[int, int] = {}
         numbers = ids.tolist()
-        for part in batches([signed(each) for each in numbers], 500):
-            marks = ",".join("?" * len(part))
-            rows = self._database.query(f"SELECT id, key FROM chunks WHERE id IN ({marks}) AND searchable", part)
+        for part in batches([signed(each) for each in numbers]):
+            rows = self._database.query(f"SELECT id, key FROM chunks WHERE id IN ({marks(part)}) AND searchable", part)
             for number, key in rows:
                 slot = self._slots_of_keys(np.array([key], np.int64))
                 if len(slot) and self.alive[slot[0]]:

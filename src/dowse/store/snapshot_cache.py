@@ -1,4 +1,4 @@
-"""Caches of one snapshot: the chunks that pass a filter, copies of their vectors, and score accumulators."""
+"""Caches of one snapshot: the chunks that pass a filter, and copies of their vectors."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.ports import Mask, Values
-from dowse.store.kernels.numpy_kernel import Kernel, Norm, Rows, Run, ScoreAccumulator, WeightedTerms
+from dowse.store.kernels.numpy_kernel import Kernel, Norm, Rows, Run, WeightedTerms
 from dowse.store.segments.forward import WORD_LEGS, ForwardReader, LegTerms, Slots
 from dowse.store.segments.vectors import VectorCopy, VectorReader
 from dowse.types import Leg
 
 _OFTEN = 21  # searches of the same set before it gets a run, which takes as long as some 30 of them: 2.2 ms
 _CODES_AFTER, _VECTORS_AFTER = 1, 10  # queries with a filter before its codes (0.1 ms), then its vectors are copied
-_FREE_ACCUMULATORS = 8  # that wait for the next queries, 12 bytes a chunk each: two legs of four queries; chosen
 _BUDGET_BYTES = 1 << 26  # of all filters' vector copies in one snapshot; chosen
 
 
@@ -114,15 +113,11 @@ class Selection(msgspec.Struct, frozen=True, eq=False, dict=True):
     """Living chunks that pass a filter: as a mask over slots, and as the rows of their vectors."""
 
     mask: Mask
+    refusing: Mask  # the mask, empty where all pass: a word leg without a mask takes two thirds of the time
     count: int
-    small: SmallFilterSet | None = None  # the chunks themselves, where there are few
-    reader: VectorReader | None = None
-    budget: MemoryBudget = msgspec.field(default_factory=MemoryBudget)
-
-    @property
-    def refusing(self) -> Mask:
-        """The mask, empty where all pass: a word leg without a mask takes two thirds of the time."""
-        return self.mask[:0] if self.count == len(self.mask) else self.mask
+    small: SmallFilterSet | None  # the chunks themselves, where there are few
+    reader: VectorReader | None
+    budget: MemoryBudget
 
     @cached_property
     def vectors(self) -> Slots | None:
@@ -138,20 +133,3 @@ class Selection(msgspec.Struct, frozen=True, eq=False, dict=True):
         if self.reader is None or rows is None or 2 * len(rows) > self.reader.rows:
             return None
         return FilterVectors(self.reader, rows, self.budget)
-
-
-class AccumulatorPool:
-    """Pool of free accumulators: one of an index's length takes longer to make than a query."""
-
-    def __init__(self) -> None:
-        self._free: list[ScoreAccumulator] = []
-
-    def borrow(self) -> ScoreAccumulator:
-        try:
-            return self._free.pop()
-        except IndexError:
-            return ScoreAccumulator()
-
-    def give_back(self, sums: ScoreAccumulator) -> None:
-        if len(self._free) < _FREE_ACCUMULATORS:
-            self._free.append(sums)

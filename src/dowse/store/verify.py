@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from zlib import crc32
 
 import numpy as np
@@ -15,9 +16,8 @@ from dowse.store.segments.arrays import PartReader
 from dowse.store.segments.forward import WORD_LEGS, hash_term
 from dowse.store.segments.vectors import rounding_error
 from dowse.store.snapshot import Snapshot
-from dowse.store.sql.database import Database
-from dowse.store.sql.recent_rows import Row
-from dowse.store.sql.vector_cache import VectorCache
+from dowse.store.sql.database import Database, Row
+from dowse.store.sql.vector_cache import Model, VectorCache
 from dowse.tokenizer import Tokenizer
 
 _REBUILD = "dowse rebuild"
@@ -42,8 +42,9 @@ def verify(store: EmbeddedStore, *, deep: bool) -> Iterator[Check]:
         bytes_found = _checksums(store, snapshot)
         yield bytes_found
         if stored.state == bytes_found.state == "ok":  # damaged bytes may not even be readable
-            yield _terms(store, snapshot)
-            yield from _vectors(store, snapshot)
+            yield _terms(store.database, snapshot)
+            if snapshot.model:
+                yield _vectors(store.database, snapshot, snapshot.model)
 
 
 def _result(name: str, problems: list[str], fine: str, fix: str) -> Check:
@@ -56,7 +57,8 @@ def _result(name: str, problems: list[str], fine: str, fix: str) -> Check:
 def _database(database: Database, *, deep: bool) -> Check:
     found = [row[0] for row in database.query("PRAGMA integrity_check" if deep else "PRAGMA quick_check")]
     problems = [] if found == ["ok"] else found
-    return _result("database", problems, "no damage found", "restore a backup, or index again")
+    fix = "restore a backup, or delete the index folder and run: dowse index PATH"
+    return _result("database", problems, "no damage found", fix)
 
 
 def _rows(database: Database) -> Check:
@@ -67,7 +69,8 @@ def _rows(database: Database) -> Check:
         chunks = (row.chunk for row in _all_rows(database))
         wrong = (each for each in chunks if text_hash(embedded_text(each)) != each.content_hash)
         problems = [f"chunk {each.id} does not match its hash" for each in wrong]
-    return _result("chunks", problems, f"{count} rows match their checksums", "index the sources again")
+    fix = "restore a backup, or delete the index folder and run: dowse index PATH"
+    return _result("chunks", problems, f"{count} rows match their checksums", fix)
 
 
 def _damaged(database: Database, table: str, key: str, data: str) -> tuple[int, list[int]]:
@@ -95,14 +98,14 @@ def _embeddings(database: Database) -> Check:
         " ON e.number = k.number AND e.model = k.model AND e.content_hash = k.content_hash WHERE e.number IS NULL"
     )[0][0]
     problems += [f"{astray} content hashes have no stored vector"] if astray else []
-    return _result("embeddings", problems, f"{count} vectors match their checksums", "dowse reembed")
+    return _result("embeddings", problems, f"{count} vectors match their checksums", "dowse reembed MODEL")
 
 
 def _published(store: EmbeddedStore, snapshot: Snapshot) -> Check:
     if snapshot.seq == store.database.seq():
         return Check("published", "ok", "every stored document is searchable")
     return Check(
-        "published", "warn", "stored documents are not searchable yet; a writer is at work or died", "dowse index"
+        "published", "warn", "stored documents are not searchable yet; a writer is running or crashed", "dowse index"
     )
 
 
@@ -124,37 +127,34 @@ def _checksums(store: EmbeddedStore, snapshot: Snapshot) -> Check:
     return _result("checksums", problems, "every block matches its checksum", _REBUILD)
 
 
-def _terms(store: EmbeddedStore, snapshot: Snapshot) -> Check:
+def _published_rows(database: Database, snapshot: Snapshot) -> Iterator[tuple[int, Row]]:
+    """Yield the rows that have a slot, with it."""
+    slot_of = {int(key): slot for slot, key in enumerate(snapshot.keys)}
+    return ((slot_of[row.key], row) for row in _all_rows(database) if row.key in slot_of)
+
+
+def _terms(database: Database, snapshot: Snapshot) -> Check:
     """Check the forward index against the chunks' tokenized text, and the inverted index against the forward one."""
     tokenizer, problems = Tokenizer(), []
-    slot_of = {int(key): slot for slot, key in enumerate(snapshot.keys)}
-    for row in _all_rows(store.database):
-        slot = slot_of.get(row.key)
-        if slot is None:
-            continue
+    for slot, row in _published_rows(database, snapshot):
         terms = tokenizer(searchable_text(row.chunk))
         of_leg = dict(zip(WORD_LEGS, (terms.code, [*terms.prose, *terms.stops]), strict=True))
         wanted = sorted({hash_term(term, leg) for leg, found in of_leg.items() for term in found})
-        if snapshot.terms_of(slot).tolist() != wanted:
-            problems.append(f"chunk {row.id} has other terms in the forward index")
-    problems += [f"the {each} are not those of the forward index" for each in snapshot.disagreeing_runs()]
-    return _result("terms", problems, "the word legs hold the words of the chunks", _REBUILD)
+        if snapshot.forward.terms_of(np.array([slot])).tolist() != wanted:
+            problems.append(f"the terms of chunk {row.id} differ from the forward index")
+    runs = snapshot.inverted.disagreeing(snapshot.forward.entries)
+    problems += [f"the {each} differ from the forward index" for each in runs]
+    return _result("terms", problems, "the word index matches the chunks", _REBUILD)
 
 
-def _vectors(store: EmbeddedStore, snapshot: Snapshot) -> Iterator[Check]:
+def _vectors(database: Database, snapshot: Snapshot, model: Model) -> Check:
     """Check every served vector against the one in the database."""
-    model = snapshot.model
-    if model is None:
-        return
-    problems, embeddings = [], VectorCache(store.database)
-    slot_of = {int(key): slot for slot, key in enumerate(snapshot.keys)}
-    rows = [(slot_of[row.key], row) for row in _all_rows(store.database) if row.key in slot_of]
-    for start in range(0, len(rows), _BATCH):
-        batch = rows[start : start + _BATCH]
+    problems, embeddings, rows = [], VectorCache(database), _published_rows(database, snapshot)
+    while batch := list(islice(rows, _BATCH)):
         known = embeddings.get(model, [row.content_hash for _, row in batch])
-        for slot, row in batch:
-            own = snapshot.vector_of(slot)
+        served, exist = snapshot.vectors(snapshot.ids[[slot for slot, _ in batch]])
+        for (_, row), own, exists in zip(batch, served, exist, strict=True):
             true = known.get(row.content_hash)
-            if own is not None and (true is None or np.abs(own - true).max() > rounding_error(true)):
-                problems.append(f"chunk {row.id} has another vector than the database")
-    yield _result("vectors", problems, "served vectors are those of the database", _REBUILD)
+            if exists and (true is None or np.abs(own - true).max() > rounding_error(true)):
+                problems.append(f"the vector of chunk {row.id} differs from the database")
+    return _result("vectors", problems, "the search vectors match the database", _REBUILD)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from threading import Lock
@@ -12,10 +13,11 @@ import numpy as np
 from dowse.ports import Bm25, Mask, Values
 from dowse.store.kernels.bm25 import inverse_frequency
 from dowse.store.kernels.numpy_kernel import Best, Kernel, Norm, ScoreAccumulator, Spans, joined
-from dowse.store.segments.forward import WORD_LEGS, ForwardReader, LegTerms, Slots, hash_term
-from dowse.store.segments.inverted import InvertedReader, TermFrequencies
+from dowse.store.segments.forward import WORD_LEGS, ForwardReader, Hashes, LegTerms, Slots, hash_term
+from dowse.store.segments.inverted import InvertedReader
 from dowse.types import Leg
 
+_LOOKS = 100  # terms that are counted one by one before a sort is worth it; chosen
 _QUERIES = 64  # lists of terms that are remembered; chosen
 
 
@@ -27,25 +29,87 @@ class WordQuery(msgspec.Struct, frozen=True, eq=False):
     attainable: float
 
 
-class Segments(msgspec.Struct, frozen=True, eq=False):
-    """The parts of a snapshot that word search reads."""
+class TermCounts:
+    """Document frequencies of some chunks.
 
-    forward: ForwardReader
-    inverted: InvertedReader
-    frequencies: TermFrequencies
-    kernel: Kernel
-    rows: int
-    dead: Slots
+    The first look-ups scan all entries: a sort takes much longer than one scan, and every update changes the chunks.
+    """
+
+    def __init__(self, terms: Hashes) -> None:
+        """`terms` are all entries of the chunks."""
+        self.terms = terms
+        self._looked = 0
+        self._sorted: tuple[Hashes, Slots] | None = None
+
+    def of(self, hashes: Hashes) -> Slots:
+        self._looked += len(hashes)
+        if self._sorted is None and self._looked <= _LOOKS:
+            return np.array([np.count_nonzero(self.terms == each) for each in hashes], np.int64)
+        if self._sorted is None:
+            self._sorted = np.unique(self.terms, return_counts=True)
+        terms, counts = self._sorted
+        if not len(terms):
+            return np.zeros(len(hashes), np.int64)
+        at = np.minimum(np.searchsorted(terms, hashes), len(terms) - 1)
+        return np.where(terms[at] == hashes, counts[at], 0)
+
+
+class TermFrequencies:
+    """Document frequencies of one snapshot: runs and chunks that no run covers, without deleted chunks."""
+
+    def __init__(
+        self,
+        inverted: InvertedReader,
+        forward: ForwardReader,
+        dead: Slots,
+        kernel: Kernel,
+        before: TermFrequencies | None = None,
+    ) -> None:
+        """`before` is of an earlier snapshot of the same generation, whose deleted chunks come first among these."""
+        self.inverted = inverted
+        self.forward = forward
+        self.dead = dead
+        self.kernel = kernel
+        self._gathered: tuple[int, Hashes] = before._known() if before else (0, np.empty(0, np.uint32))
+
+    def of(self, hashes: Hashes) -> tuple[Slots, list[Spans]]:
+        """Return frequencies and postings of ascending hashes, without runs that hold none of the terms."""
+        holding, spans, runs = np.zeros(len(hashes), np.int64), [], self.inverted.runs
+        for run in runs:
+            starts, ends = self.kernel.find(run, hashes)
+            sizes = ends - starts
+            if len(runs) == 1 or sizes.any():  # of one run there is nothing to leave out
+                holding += sizes
+                spans.append((run, starts, ends))
+        if len(self._tail_terms.terms):
+            holding += self._tail_terms.of(hashes)
+        if len(self.dead):
+            holding -= self._dead_terms.of(hashes)
+        return holding, spans
+
+    @cached_property
+    def _tail_terms(self) -> TermCounts:
+        return TermCounts(self.forward.terms_from(self.inverted.covered))
+
+    @cached_property
+    def _dead_terms(self) -> TermCounts:
+        known, terms = self._gathered
+        return TermCounts(np.concatenate([terms, self.forward.terms_of(self.dead[known:])]))
+
+    def _known(self) -> tuple[int, Hashes]:
+        """Return how many deleted chunks the gathered terms are of, and these: an update deletes a few more."""
+        found: TermCounts | None = vars(self).get("_dead_terms")
+        return self._gathered if found is None else (len(self.dead), found.terms)
 
 
 class WordIndex:
     """BM25 search with one pair of constants, immutable but for looked-up terms; shared between threads."""
 
-    def __init__(self, segments: Segments, constants: Bm25) -> None:
+    def __init__(self, segments: TermFrequencies, rows: int, constants: Bm25) -> None:
         self._segments = segments
         self._constants = constants
-        self._living = segments.rows - len(segments.dead)
-        self._tail = np.arange(segments.inverted.covered, segments.rows)  # chunks that no run covers yet
+        self._living = rows - len(segments.dead)
+        self._tail = np.arange(segments.inverted.covered, rows)  # chunks that no run covers yet
         self._queries: dict[tuple[Leg, tuple[str, ...]], WordQuery] = {}
         self._lock = Lock()
 
@@ -65,7 +129,7 @@ class WordIndex:
         key = leg, tuple(terms)
         found = self._queries.get(key)
         if found is None:
-            found = self._looked_up(leg, count_terms(terms))
+            found = self._looked_up(leg, Counter(terms))
             with self._lock:
                 if len(self._queries) >= _QUERIES:
                     self._queries.clear()
@@ -85,14 +149,11 @@ class WordIndex:
     def exact(self, slots: Slots, queries: Mapping[Leg, WordQuery]) -> dict[Leg, Values]:
         return self._segments.forward.score(slots, {leg: each.terms for leg, each in queries.items()}, self.norms)
 
-    def held(self, slots: Slots, terms: Mapping[Leg, Sequence[str]]) -> Sequence[Mapping[Leg, tuple[str, ...]]]:
-        return self._segments.forward.held(slots, terms)
-
     def _looked_up(self, leg: Leg, counts: Mapping[str, int]) -> WordQuery:
         """Weigh terms by the number of living chunks that hold them; terms that none holds are only attainable."""
         pairs = sorted((hash_term(term, leg), times) for term, times in counts.items())
         hashes = np.array([each for each, _ in pairs], np.uint32)
-        found, spans = self._segments.frequencies.of(hashes)
+        found, spans = self._segments.of(hashes)
         frequencies = found.tolist()
         weights = [times * inverse_frequency(self._living, n) for (_, times), n in zip(pairs, frequencies, strict=True)]
         terms, attainable = LegTerms(hashes, np.array(weights)), sum(weights)
@@ -101,14 +162,6 @@ class WordIndex:
             terms = LegTerms(hashes[held], terms.weights[held])
             spans = [(run, starts[held], ends[held]) for run, starts, ends in spans]
         return WordQuery(terms, spans, attainable)
-
-
-def count_terms(terms: Sequence[str]) -> dict[str, int]:
-    """Count terms; a `Counter` takes three times as long."""
-    counts: dict[str, int] = {}
-    for term in terms:
-        counts[term] = counts.get(term, 0) + 1
-    return counts
 
 
 def holding(slots: Slots, scores: Values) -> Best:

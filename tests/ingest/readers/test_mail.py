@@ -9,7 +9,7 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
-from dowse.ingest.readers.mail import MailReader
+from dowse.ingest.readers.mail import read_mail
 from dowse.ingest.sources.kinds import classify
 from dowse.ports import SourceFile
 from dowse.types import Chunk, Document
@@ -50,7 +50,7 @@ Soup.
 
 def read(text: str | bytes, path: str = "ops.mbox") -> Document:
     data = text.encode() if isinstance(text, str) else text
-    return MailReader().read(SourceFile("mail", path, data, 0))
+    return read_mail(SourceFile("mail", path, data, 0))
 
 
 def only(text: str) -> Chunk:
@@ -112,7 +112,7 @@ def test_a_line_that_starts_with_from_does_not_split_a_message() -> None:
 
 
 def test_what_holds_no_message_is_refused() -> None:
-    with pytest.raises(BadRequestError, match="is it a mailbox"):
+    with pytest.raises(BadRequestError, match="not a mailbox"):
         read("\n\n")
 
 

@@ -14,7 +14,6 @@ from dowse.errors import BadRequestError
 from dowse.identity import embedded_text, text_hash
 from dowse.ingest.chunking.document import decode
 from dowse.ingest.manifests.env import without_values
-from dowse.ingest.manifests.terraform import HclReader
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
 from readers_by_name import reader_of
@@ -32,14 +31,14 @@ def symbols(document: Document) -> list[tuple[str | None, str | None, int | None
 
 
 def test_terraform_gives_a_chunk_for_each_block_by_its_address() -> None:
-    assert symbols(read(HclReader(), "deploy/terraform/main.tf")) == [
+    assert symbols(read(reader_of("hcl"), "deploy/terraform/main.tf")) == [
         ("terraform", "terraform", 3, 11),
         ("provider", "provider.nimbus", 13, 15),
         ("locals", "locals", 17, 23),
         ("resource", "nimbus_bucket.backups", 25, 34),
         ("resource", "nimbus_dns_record.database", 36, 44),
     ]
-    variables = read(HclReader(), "deploy/terraform/variables.tf").chunks
+    variables = read(reader_of("hcl"), "deploy/terraform/variables.tf").chunks
     assert [c.qualified_name for c in variables] == ["var.region", "var.environment", "var.databases"]
     assert variables[0].summary == "Where everything runs"
 
@@ -78,7 +77,7 @@ def test_an_env_file_is_kept_without_its_values() -> None:
     assert "debug" not in document.chunks[0].text
 
 
-READERS = (reader_of("yaml"), reader_of("dockerfile"), HclReader(), reader_of("proto"), reader_of("env"))
+READERS = (reader_of("yaml"), reader_of("dockerfile"), reader_of("hcl"), reader_of("proto"), reader_of("env"))
 PARTS = [
     *"abc{}[]:-#'\"\n\n  |>&*=/\t", "apiVersion: v1\n", "kind: Service\n", "metadata:\n  name: x\n", "---\n",
     "services:\n",

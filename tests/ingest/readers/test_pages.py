@@ -13,9 +13,7 @@ from dowse.errors import BadRequestError
 from dowse.identity import embedded_text, text_hash
 from dowse.ingest.chunking.pack import PROSE
 from dowse.ingest.readers import docx as read_docx
-from dowse.ingest.readers.docx import DocxReader
 from dowse.ingest.readers.html import DEEPEST
-from dowse.ingest.readers.rst import RstReader
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
 from readers_by_name import reader_of
@@ -32,7 +30,7 @@ def html(text: str) -> tuple[Chunk, ...]:
 
 
 def rst(text: str) -> tuple[Chunk, ...]:
-    return read(RstReader(), text, "a.rst").chunks
+    return read(reader_of("rst"), text, "a.rst").chunks
 
 
 def markdown(text: str, path: str = "docs/a.md") -> Document:
@@ -354,7 +352,7 @@ CORE = "<dc:creator>Ada</dc:creator><dcterms:created>2026-02-03T10:00:00Z</dcter
 
 
 def test_a_word_file_is_read_by_its_headings() -> None:
-    document = read(DocxReader(), docx(LETTER, core=CORE, footnotes=paragraph("A note below.")), "a.docx")
+    document = read(reader_of("docx"), docx(LETTER, core=CORE, footnotes=paragraph("A note below.")), "a.docx")
     assert [(chunk.section_path, chunk.start_line) for chunk in document.chunks] == [
         (None, None),
         ("## Opening hours", None),
@@ -368,7 +366,7 @@ def test_a_word_file_is_read_by_its_headings() -> None:
 
 
 def test_the_title_of_the_properties_serves_where_no_first_heading_is() -> None:
-    assert read(DocxReader(), docx(paragraph(WORDS), core=CORE), "a.docx").title == "Other"
+    assert read(reader_of("docx"), docx(paragraph(WORDS), core=CORE), "a.docx").title == "Other"
 
 
 @pytest.mark.parametrize(
@@ -384,7 +382,7 @@ def test_the_title_of_the_properties_serves_where_no_first_heading_is() -> None:
 )
 def test_what_is_no_word_file_is_refused_with_the_reason(data: bytes, reason: str) -> None:
     with pytest.raises(BadRequestError, match=reason):
-        read(DocxReader(), data, "a.docx")
+        read(reader_of("docx"), data, "a.docx")
 
 
 def test_a_word_file_that_unpacks_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,12 +390,12 @@ def test_a_word_file_that_unpacks_beyond_the_limit_is_refused(monkeypatch: pytes
     bomb = docx(paragraph(" " * 8 * 1024**2))
     assert len(bomb) < 100_000
     with pytest.raises(BadRequestError, match="unpacks to more than 2,097,152 bytes"):
-        read(DocxReader(), bomb, "a.docx")
+        read(reader_of("docx"), bomb, "a.docx")
 
 
 def test_a_word_file_nested_deeply_is_read() -> None:
     deep = "<w:sdt>" * 5000 + paragraph("deep") + "</w:sdt>" * 5000
-    assert read(DocxReader(), docx(deep), "a.docx").chunks[0].text == "deep"
+    assert read(reader_of("docx"), docx(deep), "a.docx").chunks[0].text == "deep"
 
 
 @given(st.binary(max_size=60), st.integers(0, 1200))
@@ -405,4 +403,4 @@ def test_a_damaged_word_file_is_read_or_refused(noise: bytes, at: int) -> None:
     data = bytearray(docx(LETTER))
     data[at : at + len(noise)] = noise
     with suppress(BadRequestError):
-        assert all(chunk.text for chunk in read(DocxReader(), bytes(data), "a.docx").chunks)
+        assert all(chunk.text for chunk in read(reader_of("docx"), bytes(data), "a.docx").chunks)

@@ -169,9 +169,9 @@ def test_pages_without_text_are_told() -> None:
     [
         (pdf([[], []]), r"no text in its 2 pages, only pictures; a scan needs text recognition"),
         (pdf([column(["secret"], LEFT, 700)], password="open sesame"), "encrypted PDF; save it without a password"),
-        (b"%PDF-1.7\nrubbish", "damaged PDF or none at all"),
-        (b"", "damaged PDF or none at all"),
-        (paper("columns")[:2000], "damaged PDF or none at all"),
+        (b"%PDF-1.7\nrubbish", "damaged, or not a PDF"),
+        (b"", "damaged, or not a PDF"),
+        (paper("columns")[:2000], "damaged, or not a PDF"),
     ],
 )
 def test_what_cannot_be_read_says_why(data: bytes, reason: str) -> None:

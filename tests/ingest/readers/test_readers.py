@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from dowse.errors import MissingExtraError
 from dowse.identity import chunk_id, document_id, embedded_text, text_hash
 from dowse.ingest.chunking.pack import CODE, PROSE
+from dowse.ingest.chunking.page import moment
 from dowse.ingest.readers import markdown as read_markdown
 from dowse.ingest.readers import registry as readers
-from dowse.ingest.readers.markdown import markdown_parser, markdown_sections, moment, parse
-from dowse.ingest.readers.rst import RstReader
+from dowse.ingest.readers.markdown import markdown_parser, markdown_sections, parse
+from dowse.ingest.readers.slack import SlackReader
 from dowse.ports import Reader, SourceFile
 from dowse.types import Chunk, Document
 from readers_by_name import reader_of
@@ -260,7 +261,7 @@ def test_the_first_line_of_a_long_block_leads_its_later_chunks(path: str, head: 
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     points = EntryPoints(
         [
-            EntryPoint("ini", "dowse.ingest.readers.rst:RstReader", readers.GROUP),
+            EntryPoint("ini", "dowse.ingest.readers.slack:SlackReader", readers.GROUP),
             EntryPoint("broken", "dowse.ingest.no_such_module:Reader", readers.GROUP),
         ]
     )
@@ -271,7 +272,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_installed_readers_stand_beside_ours() -> None:
     found = readers.find_readers()
     assert set(found) >= {"code", "markdown", "text", "ini", "broken"}
-    assert isinstance(found["ini"](), RstReader)
+    assert isinstance(found["ini"](), SlackReader)
     with pytest.raises(MissingExtraError, match="broken"):
         found["broken"]()
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -245,9 +246,15 @@ def test_what_a_reader_refuses_is_a_problem() -> None:
 
 
 def _children() -> list[int]:
-    listed = Path(f"/proc/{os.getpid()}/task")
-    found = [int(child) for task in listed.iterdir() for child in (task / "children").read_text().split()]
-    return [child for child in found if b"reading.worker" in Path(f"/proc/{child}/cmdline").read_bytes()]
+    def lines(pattern: str) -> list[bytes]:
+        found = []
+        for path in Path("/proc").glob(pattern):
+            with suppress(FileNotFoundError, ProcessLookupError):  # a thread or child that has just ended
+                found.append(path.read_bytes())
+        return found
+
+    found = [int(child) for text in lines(f"{os.getpid()}/task/*/children") for child in text.split()]
+    return [child for child in found if b"reading.worker" in b"".join(lines(f"{child}/cmdline"))]
 
 
 def _environment() -> dict[str, str]:

@@ -153,7 +153,7 @@ def test_window_of_the_later_stages_is_told() -> None:
     answer = explained(at, QueryRequest(QUESTION, depth=100), chunk)
     assert answer.dropped_at is not None
     assert answer.dropped_at.stage == "fuse"
-    assert "later stages see 50" in answer.dropped_at.reason
+    assert "later stages process the first 50" in answer.dropped_at.reason
 
 
 def test_threshold_that_took_it_out_is_turned_off() -> None:
@@ -199,7 +199,7 @@ def test_chunk_without_a_word_or_vector_in_common_is_told_so_and_nothing_is_inve
     answer = explained(small_store(documents, vectors=False), QueryRequest("zebra"), of(documents, TEXTS[0]))
     assert answer.dropped_at is not None
     assert answer.dropped_at.stage == "legs"
-    assert answer.dropped_at.reason.count("it holds no word of the question") == 2
+    assert answer.dropped_at.reason.count("it contains no word of the query") == 2
     assert answer.verified is None
     assert answer.tried > 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any
 
 import pytest
@@ -84,8 +85,8 @@ def test_value_of_a_document() -> None:
     hits = GroupByDocument(Tokenizer())(state).hits
     mass = 10 / 11 + 0.8 * 10 / 13
     name = 1.25 * 0.5 / (0.25 + 0.5)
-    assert [hit.value for hit in hits] == pytest.approx([(1 + 0.7 * name) / 2, (10 / 12 / mass) / 2])
-    assert hits[0].scores[-1].why.startswith("(1.00 mass of 2 passages + 0.7·0.83 file name")
+    assert [hit.value for hit in hits] == pytest.approx([(1 + name) / 2.3, sqrt(10 / 12 / mass) / 2.3])
+    assert hits[0].scores[-1].why.startswith("(√1.00 mass of 2 passages + 1·0.83 file name")
     assert [each.chunk.id for each in hits[0].passages] == [first[1].chunk.id]
 
 

@@ -125,7 +125,7 @@ def test_writers_at_once_all_succeed(client: Client) -> None:
         ({"text": "x", "source": "other"}, "differ"),
         ({"text": "x", "source": "shop"}, "differ"),
         ({"text": "x", "created_at": "soon"}, "soon"),
-        ({"text": "x", "created_at": 1e300}, "no time"),
+        ({"text": "x", "created_at": 1e300}, "not a time"),
         ({"data": "!!", "media_type": "text/html"}, "base64"),
         ({"data": "eA==", "media_type": "image/png"}, "media type"),
         ([], "invalid body"),

@@ -5,6 +5,7 @@ import re
 import shlex
 from calendar import monthrange
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
@@ -166,7 +167,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=200)
 @given(TEXT, TEXT)
 def test_pieces_of_a_line_are_the_line(text: str, query: str) -> None:
     line = Highlighter.of(query).line(text, 1)
-    assert "".join(piece.text for piece in line.spans) == clean(text).replace("\n", " ")
+    assert "".join(piece for piece, _ in line["spans"]) == clean(text).replace("\n", " ")
 
 
 @given(
@@ -180,20 +181,20 @@ def test_whatever_is_indexed_comes_out_as_text_and_never_as_an_element(text: str
 
 def test_words_of_the_question_are_marked_by_the_tokenizers_of_the_index() -> None:
     line = Highlighter.of("retry payments").line("retries of a payment, and nothing else", 7)
-    assert [piece.text for piece in line.spans if piece.marked] == ["retries", "payment"]
+    assert [text for text, marked in line["spans"] if marked] == ["retries", "payment"]
 
 
 def test_a_snippet_begins_a_line_before_its_first_match() -> None:
     text = "\n".join(["x"] * 20 + ["retry here"] + ["x"] * 20)
     passage = Highlighter.of("retry").snippet(text, 101)
-    assert [line.number for line in passage.best] == [101 + 19 + n for n in range(SNIPPET_LINES)]
-    assert len(passage.lines) == 41
-    assert passage.is_cut
+    assert [line["number"] for line in passage["best"]] == [101 + 19 + n for n in range(SNIPPET_LINES)]
+    assert len(passage["lines"]) == 41
+    assert passage["is_cut"]
 
 
 def test_a_line_of_a_megabyte_is_cut() -> None:
-    (piece,) = Highlighter.of("").line("a" * 1_000_000, 1).spans
-    assert len(piece.text) == LONGEST_LINE_CHARS + 1
+    ((text, _),) = Highlighter.of("").line("a" * 1_000_000, 1)["spans"]
+    assert len(text) == LONGEST_LINE_CHARS + 1
 
 
 # --- score trace ------------------------------------------------------------------------------------
@@ -205,19 +206,19 @@ def score(stage: str, value: float, rank: int) -> dict[str, Any]:
 
 def test_bars_are_shares_of_one_and_for_bm25_of_the_best_hit() -> None:
     found = score_trace([score("dense", 0.25, 3), score("bm25_nlp", 3.0, 1), score("fuse", 0.5, 2)], {"bm25_nlp": 4.0})
-    assert [step.bar for step in found.rows] == [100 * 0.25, 100 * 3 / 4, 100 * 0.5]
+    assert [step["bar"] for step in found["rows"]] == [100 * 0.25, 100 * 3 / 4, 100 * 0.5]
 
 
 def test_legs_run_together_in_fusion_and_better_ranks_stand_higher() -> None:
     scores = [*(score(leg, 1.0, rank) for leg, rank in zip(LEGS, (5, 1, 0), strict=True)), score("fuse", 0.9, 2)]
-    picture = score_trace([*scores, score("heuristic", 1.0, 1)], {}).chart
+    picture = score_trace([*scores, score("heuristic", 1.0, 1)], {})["chart"]
     assert picture is not None
-    dense, code, prose, fuse, last = picture.dots
+    dense, code, prose, fuse, last = picture["dots"]
     assert code.y < dense.y < prose.y  # what a leg did not rank stands lowest
-    assert [(start.leg, stop) for start, stop in picture.lines] == [
+    assert [(start.leg, stop) for start, stop in picture["lines"]] == [
         ("dense", fuse), ("bm25_code", fuse), ("bm25_nlp", fuse), ("", last)
     ]  # fmt: skip
-    heights = [y for y, _ in picture.grid]
+    heights = [y for y, _ in picture["grid"]]
     assert heights == sorted(heights)
     assert len(heights) == len(GRID)
 
@@ -258,30 +259,30 @@ def test_a_chosen_value_leaves_the_others_to_choose_from(backend: Backend) -> No
     wanted = parse_page_url([("q", QUESTION), ("language_filter", "go")], backend.engine.config)
     counts = backend.query(wanted.request, facets=True)["facets"]
     assert set(counts["language"]) == {"go"}
-    (languages,) = [each for each in facets(backend, wanted, counts) if each.title == "Language"]
-    assert {value.label: value.chosen for value in languages.values} == {
+    (languages,) = [each for each in facets(backend, wanted, counts) if each["title"] == "Language"]
+    assert {value["label"]: value["chosen"] for value in languages["first"]} == {
         "go": True, "json": False, "markdown": False, "python": False
     }  # fmt: skip
-    without = next(value for value in languages.values if value.chosen)
-    assert without.href == "/?q=retry+payment"
+    without = next(value for value in languages["first"] if value["chosen"])
+    assert without["href"] == "/?q=retry+payment"
 
 
 def test_a_family_of_kinds_counts_all_its_kinds(backend: Backend) -> None:
     wanted = parse_page_url([("q", QUESTION), ("corpus_filter", "CODE")], backend.engine.config)
     whole = backend.query(parse_page_url([("q", QUESTION)], backend.engine.config).request, facets=True)["facets"]
     counts = backend.query(wanted.request, facets=True)["facets"]
-    (kinds,) = [each for each in facets(backend, wanted, counts) if each.title == "Kind"]
-    assert (kinds.values[0].label, kinds.values[0].chosen) == ("all code", True)
-    assert kinds.values[0].count == sum(n for name, n in whole["corpus_type"].items() if name.startswith("CODE_"))
+    (kinds,) = [each for each in facets(backend, wanted, counts) if each["title"] == "Kind"]
+    assert (kinds["first"][0]["label"], kinds["first"][0]["chosen"]) == ("all code", True)
+    assert kinds["first"][0]["count"] == sum(n for name, n in whole["corpus_type"].items() if name.startswith("CODE_"))
 
 
 def test_a_month_holds_its_first_and_its_last_day(backend: Backend) -> None:
     wanted = parse_page_url([("q", QUESTION)], backend.engine.config)
     found = facets(backend, wanted, backend.query(wanted.request, facets=True)["facets"])
-    months = {value.label: value for each in found if each.title == "Time" for value in each.values}
+    months = {value["label"]: value for each in found if each["title"] == "Time" for value in each["first"]}
     assert list(months) == ["2026-02", "2025-11"]
     for month, value in months.items():
-        pairs = parse_qsl(urlsplit(value.href).query)
+        pairs = parse_qsl(urlsplit(value["href"]).query)
         year, number = map(int, month.split("-"))
         assert dict(pairs)["until"] == f"{month}-{monthrange(year, number)[1]}"
         narrowed = backend.query(parse_page_url(pairs, backend.engine.config).request)
@@ -309,6 +310,7 @@ WISHES: dict[str, st.SearchStrategy[Any]] = {
         lambda each: each.replace(tzinfo=UTC)
     ),
     "legs": st.just(("dense", "bm25_nlp")),
+    "group": st.sampled_from(["none"]),
 }
 REQUESTS = st.builds(
     lambda text, wishes: QueryRequest(text, **wishes),
@@ -321,7 +323,7 @@ OLD_FLAGS = {flag for field in FIELDS.values() for flag in field.old.split("/") 
 
 
 def copied(request: QueryRequest) -> dict[str, str]:
-    return {each.name: each.text for each in copies(request, ServerAddress("http://127.0.0.1:8765"))}
+    return {name: text for name, text, _ in copies(request, ServerAddress("http://127.0.0.1:8765"))}
 
 
 @given(REQUESTS)
@@ -335,7 +337,8 @@ def test_the_copied_command_asks_the_same(request: QueryRequest) -> None:
     program, command, *words = shlex.split(copied(request)["CLI"])
     assert (program, command) == ("dowse", "search")
     assert not any(word.split("=")[0] in OLD_FLAGS for word in words[:-1])
-    assert search.main(words, standalone_mode=False) == request
+    found = search.main(words, standalone_mode=False)
+    assert found == replace(request, group=request.group or "none")  # a command groups unless it is told otherwise
 
 
 @given(REQUESTS)
@@ -372,7 +375,7 @@ def test_the_copied_tool_call_is_one_that_our_tool_takes(request: QueryRequest) 
 
 
 def test_a_copied_address_does_not_hold_the_token_but_says_where_it_goes() -> None:
-    curl = copies(QueryRequest("x"), ServerAddress("http://h", needs_token=True))[0].text
+    curl = copies(QueryRequest("x"), ServerAddress("http://h", needs_token=True))[0][1]
     assert '-H "Authorization: Bearer $DOWSE_TOKEN"' in curl
 
 

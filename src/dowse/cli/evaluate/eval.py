@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from dowse.cli.evaluate.eval_inputs import INPUT_OPTIONS, EvalInputs, runners
+from dowse.cli.evaluate.eval_inputs import INPUT_OPTIONS, runners
 from dowse.cli.options import add, option
 from dowse.cli.query_options import QueryCommand, query_options, request_fields
 from dowse.cli.session import CommandSession
@@ -35,21 +35,10 @@ OUTPUT = (
     option("--ablate", is_flag=True, group="Output", help="Also measure without each part, to show its effect."),
     option("--worst", type=click.IntRange(1), metavar="N", group="Output", help="Show the N worst queries and why."),
     option("--report", "page", type=FILE, metavar="FILE", group="Output", help="Write a self-contained HTML report."),
-    option("--csv", "as_csv", is_flag=True, group="Output", help="Print one line of CSV a query."),
+    option("--csv", "as_csv", is_flag=True, group="Output", help="Print CSV, one line per query."),
     option("--run", "foreign", type=FILE, metavar="FILE", group="Output", help="Compare with this TREC run."),
     option("--save-run", type=FILE, metavar="FILE", group="Output", help="Write the rankings as a TREC run."),
 )
-
-
-class EvalOutputs(msgspec.Struct, frozen=True):
-    """Requested outputs besides the metrics, with a field for each output option."""
-
-    ablate: bool
-    worst: int | None
-    page: Path | None
-    as_csv: bool
-    foreign: Path | None
-    save_run: Path | None
 
 
 class EvalResults(msgspec.Struct, frozen=True, eq=False):
@@ -62,8 +51,11 @@ class EvalResults(msgspec.Struct, frozen=True, eq=False):
 
 
 @click.command(name="eval", cls=QueryCommand)
-@click.argument("datasets", nargs=-1, metavar="DATASET...", type=click.Path(path_type=Path))
+@click.argument("datasets", nargs=-1, metavar="[DATASET]...", type=click.Path(path_type=Path))
 @add(INPUT_OPTIONS)
+@option("--cut", is_flag=True, group="Input",
+        help="Split documents into chunks as `dowse index` does, and group results by document "
+             "[default: one chunk per document].")  # fmt: skip
 @add(query_options(("profile", "rerank"), old=("fusion", "legs", "alpha", "depth")))
 @add(BM25_OPTIONS)
 @add(OUTPUT)
@@ -83,41 +75,41 @@ def evaluate(session: CommandSession, datasets: tuple[Path, ...], **flags: Any) 
     from dowse.evaluate.run import SearchSetting
     from dowse.types import QueryRequest
 
-    inputs = EvalInputs.taken(flags)
     request = QueryRequest("", **({"profile": session.config.profile} | request_fields(flags)))
     knobs = tuple((name, value) for name in ("k1", "b") if (value := flags.pop(name)) is not None)
-    outputs = EvalOutputs(**flags)
     name = "default" if request == QueryRequest("") and not knobs else "as asked"
-    with progress(wanted=not session.quiet) as report, runners(session, datasets, inputs, report) as asked:
-        found = _measure(asked, SearchSetting(name, request, knobs), outputs, report)
-        if outputs.page:
-            _write_page(found, outputs.page)
-    _print(session, outputs, found)
+    with progress(wanted=not session.quiet) as report, runners(session, datasets, flags, report) as asked:
+        found = _measure(asked, SearchSetting(name, request, knobs), flags, report)
+    if flags["page"]:
+        from dowse.evaluate.report import page
+
+        _write(flags["page"], page(found.ablation, found.failures))
+    _print(session, flags, found)
     return Exit.HITS
 
 
 def _measure(
-    asked: Sequence[QueryRunner], setting: SearchSetting, outputs: EvalOutputs, report: Reporter | None
+    asked: Sequence[QueryRunner], setting: SearchSetting, outputs: Mapping[str, Any], report: Reporter | None
 ) -> EvalResults:
     from dowse.evaluate.ablate import ablate, legs_alone, settings
     from dowse.evaluate.failures import worst
 
-    foreign = _foreign(asked, outputs.foreign) if outputs.foreign else None
+    foreign = _foreign(asked, outputs["foreign"]) if outputs["foreign"] else None
     ways = [setting]
-    if outputs.ablate or outputs.page:
+    if outputs["ablate"] or outputs["page"]:
         ways = settings(setting)
-    elif outputs.worst and foreign is None:
+    elif outputs["worst"] and foreign is None:
         ways = [setting, *legs_alone(setting)]
     rows = ablate(asked, ways, report)
     failures: list[Failure] = []
-    if outputs.worst or outputs.page:
-        count = outputs.worst or 20
+    if outputs["worst"] or outputs["page"]:
+        count = outputs["worst"] or 20
         for number, runner in enumerate(asked):
             rivals = [foreign] if foreign else [row.runs[number] for row in rows[1:4]]
             failures += worst(runner, setting, [rows[0].runs[number], *rivals], count)
         failures = sorted(failures, key=lambda each: -each.loss)[:count]
-    if outputs.save_run:
-        _save_run(asked, rows[0].runs, outputs.save_run)
+    if outputs["save_run"]:
+        _save_run(asked, rows[0].runs, outputs["save_run"])
     return EvalResults(rows[0].runs, foreign, rows if len(ways) > 4 else (), failures)
 
 
@@ -146,12 +138,6 @@ def _only(asked: Sequence[QueryRunner], flag: str) -> QueryRunner:
     return asked[0]
 
 
-def _write_page(found: EvalResults, file: Path) -> None:
-    from dowse.evaluate.report import page
-
-    _write(file, page(found.ablation, found.failures))
-
-
 def _write(file: Path, text: str) -> None:
     try:
         file.write_text(text, encoding="utf-8")
@@ -159,27 +145,27 @@ def _write(file: Path, text: str) -> None:
         raise BadRequestError(f"cannot write {file}: {err.strerror}; name another file") from err
 
 
-def _print(session: CommandSession, outputs: EvalOutputs, found: EvalResults) -> None:
+def _print(session: CommandSession, outputs: Mapping[str, Any], found: EvalResults) -> None:
     from dowse.evaluate import report_tables as tables
 
     for run in found.runs:
         for lost in run.degraded:
-            session.note(f"dowse: {run.dataset}: {lost.stage}: {lost.reason}")
+            session.note(f"dowse: {run.dataset}: stage {lost.stage}: {lost.reason}")
     if session.as_json:
         row = tables.runs_object(found.runs)
         row |= tables.comparison_object(found.runs[0], found.foreign) if found.foreign else {}
         row |= tables.ablation_object(found.ablation) if found.ablation else {}
-        row |= {"worst": [tables.failure_object(each) for each in found.failures]} if outputs.worst else {}
+        row |= {"worst": [tables.failure_object(each) for each in found.failures]} if outputs["worst"] else {}
         session.emit_json(row)
-    elif outputs.as_csv:
+    elif outputs["as_csv"]:
         session.emit(tables.runs_csv([*found.runs, *([found.foreign] if found.foreign else [])]).rstrip("\n"))
     else:
         _print_tables(session, outputs, found)
-    if outputs.page:
-        session.note(f"Wrote {outputs.page}.")
+    if outputs["page"]:
+        session.note(f"Wrote {outputs['page']}.")
 
 
-def _print_tables(session: CommandSession, outputs: EvalOutputs, found: EvalResults) -> None:
+def _print_tables(session: CommandSession, outputs: Mapping[str, Any], found: EvalResults) -> None:
     from dowse.evaluate import report_tables as tables
 
     for line in table(tables.runs_cells(found.runs), right=range(2, 10)):
@@ -187,11 +173,11 @@ def _print_tables(session: CommandSession, outputs: EvalOutputs, found: EvalResu
     if found.foreign:
         compared = tables.comparison_text(found.runs[0], found.foreign)
         session.emit(f"\n{clean_line(found.foreign.setting)}: {found.foreign.metrics['ndcg@10']:.4f}; ours: {compared}")
-    if outputs.ablate:
+    if outputs["ablate"]:
         session.emit("")
         for line in table(tables.ablation_cells(found.ablation), right=range(1, len(found.runs) + 2)):
             session.emit(line)
-    for failure in found.failures if outputs.worst else ():
+    for failure in found.failures if outputs["worst"] else ():
         session.emit("")
         for line in tables.failure_lines(failure):
             session.emit(line[: len(line) - len(line.lstrip())] + clean_line(line))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from dowse.cli.options import option
 from dowse.cli.session import CommandSession
@@ -23,60 +22,40 @@ if TYPE_CHECKING:
     from dowse.query.assemble import Parts
 
 FOLDER = click.Path(path_type=Path)
-INPUT_OPTIONS = (
+INPUT_OPTIONS = (  # no name of a field of QueryRequest, such as `cache`
     option("--judged", is_flag=True, group="Input", help="Use the judgments that `dowse judge` stored in the index."),
     option("--split", metavar="NAME", group="Input", help="Use this set of judgments [default: test, dev or train]."),
     option("--limit-queries", type=int, metavar="N", group="Input", help="Use N of the queries [default: all]."),
-    option("--chunk", "chunked", is_flag=True, group="Input", help="Split documents as `dowse index` does."),
     option("--embedder", metavar="MODEL", group="Input",
            help="Embed with auto, none, a name, a folder, a hub id or URL#model [default: auto]."),
-    option("--cache", type=FOLDER, metavar="DIR", group="Input",
+    option("--cache", "cache_folder", type=FOLDER, metavar="DIR", group="Input",
            help="Keep the indexes of collections here [default: the user's cache folder]."),
 )  # fmt: skip
 
 
-class EvalInputs(msgspec.Struct, frozen=True):
-    """Choice of the measured data, with a field for each input option."""
-
-    split: str | None
-    limit_queries: int | None
-    embedder: str | None
-    chunked: bool
-    judged: bool
-    cache: Path | None
-
-    @classmethod
-    def taken(cls, flags: dict[str, Any]) -> EvalInputs:
-        """Take the input options out of a command's flags."""
-        return cls(**{name: flags.pop(name) for name in cls.__struct_fields__})
-
-    @property
-    def cache_folder(self) -> Path:
-        return self.cache or default_models_folder().parent / "eval"
-
-
 @contextmanager
 def runners(
-    session: CommandSession, places: Sequence[Path], inputs: EvalInputs, report: Reporter | None
+    session: CommandSession, places: Sequence[Path], flags: Mapping[str, Any], report: Reporter | None
 ) -> Iterator[list[QueryRunner]]:
-    """Open the collections: a folder is one; a file, or `--judged`, has judgments of the current index."""
+    """Open the collections: a folder is one; a file, or `--judged`, has judgments of the current index.
+
+    `flags` has a value for each of INPUT_OPTIONS.
+    """
     from dowse.evaluate.run import QueryRunner
     from dowse.models.choose import Models
 
-    if not places and not inputs.judged:
-        raise BadRequestError("missing input; run: dowse eval FOLDER, or dowse eval --judged")
-    session = session.with_config(embedder=inputs.embedder)
+    if not places and not flags["judged"]:
+        raise BadRequestError("missing input; add a dataset folder, a judgments file, or --judged")
+    session = session.with_config(embedder=flags["embedder"])
     config = session.config
     index = config.index or find_index(session.cwd) or new_index(session.cwd)
     models = Models(config.embedder, config.models_folder, config.threads, index)
     with ExitStack() as stack:
         found: list[Collection] = []
         for place in places:
-            opening = (
-                _of_index(session, models, place) if place.is_file() else _of_folder(place, inputs, models, report)
-            )
+            opening = _of_index(session, models, place) if place.is_file() else _of_folder(place, flags, models, report)
             found.append(stack.enter_context(opening))
-        if inputs.judged:
+        if flags["judged"]:
             found.append(stack.enter_context(_of_index(session, models, None)))
         for collection in found:
             for note in collection.dataset.notes:
@@ -96,14 +75,13 @@ def _parts(config: Config) -> Parts:
 
 
 @contextmanager
-def _of_folder(place: Path, inputs: EvalInputs, models: Models, report: Reporter | None) -> Iterator[Collection]:
+def _of_folder(place: Path, flags: Mapping[str, Any], models: Models, report: Reporter | None) -> Iterator[Collection]:
     from dowse.evaluate.collection import opened
     from dowse.evaluate.datasets import load
 
-    dataset = load(place, inputs.split).limited(inputs.limit_queries)
-    with opened(
-        dataset, inputs.cache_folder, models.for_index(None), chunked=inputs.chunked, report=report
-    ) as collection:
+    dataset = load(place, flags["split"]).limited(flags["limit_queries"])
+    cache, cut = flags["cache_folder"] or default_models_folder().parent / "eval", flags.get("cut", False)
+    with opened(dataset, cache, models.for_index(None), cut=cut, report=report) as collection:
         yield collection
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dowse.cli.evaluate.eval_inputs import INPUT_OPTIONS, EvalInputs, runners
+from dowse.cli.evaluate.eval_inputs import INPUT_OPTIONS, runners
 from dowse.cli.options import add, option
 from dowse.cli.session import CommandSession, SessionCommand
 from dowse.serve.wire.flags import FIELDS
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=SessionCommand)
-@click.argument("datasets", nargs=-1, metavar="DATASET...", type=click.Path(path_type=Path))
+@click.argument("datasets", nargs=-1, metavar="[DATASET]...", type=click.Path(path_type=Path))
 @add(INPUT_OPTIONS)
 @option("--profile", metavar="NAME", help=FIELDS["profile"].help)
 @option("--stages", is_flag=True, help="Also try rerankers, boosts, freshness and exact names; slower.")
 @option("--save", metavar="NAME", help="Write a profile NAME to dowse.toml if the results improve.")
 def tune(session: CommandSession, datasets: tuple[Path, ...], stages: bool, save: str | None, **flags: Any) -> int:
-    """Search for settings with better results.
+    """Find settings that improve the results.
 
     \b
     dowse tune ~/data/scifact ~/data/cosqa
     dowse tune judgments.tsv --stages --save ours
     dowse search --profile ours QUERY
 
-    Chooses settings on one part of the queries and tests them on the rest. Advises to keep the default unless the
+    Chooses settings on one part of the queries and tests them on the rest. Recommends the default unless the
     gain on the rest is statistically significant.
     """
     from dowse.cli.rich_output import progress
@@ -48,7 +48,7 @@ def tune(session: CommandSession, datasets: tuple[Path, ...], stages: bool, save
     profile = session.config.profile
     with (
         progress(wanted=not session.quiet) as report,
-        runners(session, datasets, EvalInputs.taken(flags), report) as asked,
+        runners(session, datasets, flags, report) as asked,
     ):
         own = named(profile, asked[0].parts.profiles)
         default = Knobs.of(own)

@@ -36,7 +36,10 @@ def explain(session: CommandSession, query: str, target: str, **flags: Any) -> i
     TARGET is a path, PATH:LINE or a chunk's id. For a result, prints its rank and the score of each stage. For a
     missing target, prints the stage that dropped it and a command that finds it. Exit code 0: result, 1: missing.
     """
-    request = request_of(session, query, request_fields(flags))
+    fields = request_fields(flags)
+    if not session.as_json:
+        fields.setdefault("group", "document")  # as `dowse search` ranks for people
+    request = request_of(session, query, fields)
     with session.open_reader() as engine:
         answer = engine.explain(request, target)
     session.answer(explain_object(answer), *explanation(answer, request))
@@ -56,7 +59,7 @@ def explanation(answer: Explanation, request: QueryRequest) -> Iterator[str]:
         yield f"Missing. Dropped at stage {answer.dropped_at.stage}: {clean_line(answer.dropped_at.reason)}."
     if answer.verified is not None:
         changed = replace(request, **dict(answer.verified.remedy.fields))
-        yield f"Fix: {clean_line(answer.verified.remedy.text)}. Its rank is then {answer.verified.rank}."
+        yield f"Fix: {clean_line(answer.verified.remedy.text)}. The target then ranks {answer.verified.rank}."
         yield f"Try: {command_line(changed)}"
     else:
         yield f"No fix found: Dowse tried {answer.tried} changes to the query."

@@ -11,7 +11,7 @@ import click
 from dowse.cli.options import option
 from dowse.cli.session import CommandSession, SessionCommand
 from dowse.serve.plain_text import clean, clean_line, clean_path, plural, table
-from dowse.serve.wire.result import Exit, chunk_object, outline_object, related_object, symbol_object
+from dowse.serve.wire.result import Exit, chunk_object, plain, related_object, symbol_object
 
 if TYPE_CHECKING:
     from dowse.lookup.outline import DocumentOutline
@@ -99,7 +99,8 @@ def symbols(session: CommandSession, name: str, kind: str | None, limit: int) ->
     elif found:
         _print_symbols(session, found)
     else:
-        session.note(f"no symbol matches {name!r}; to search all text, run: dowse search {name}")
+        kind_text = f" of kind {kind!r}" if kind else ""
+        session.note(f"no symbol{kind_text} matches {name!r}; to search all text, run: dowse search {name}")
     return Exit.HITS if found else Exit.NOTHING
 
 
@@ -119,7 +120,7 @@ def outline(session: CommandSession, path: str, depth: int | None) -> int:
     with session.open_reader() as engine:
         found = engine.outline(path, depth=depth)
     if session.as_json:
-        session.emit_json({"target": path, "documents": [outline_object(each) for each in found]})
+        session.emit_json({"target": path, "documents": plain(found)})
     else:
         _print_outlines(session, found)
     return Exit.HITS
@@ -159,7 +160,7 @@ def _print_symbols(session: CommandSession, found: Iterable[SymbolMatch]) -> Non
             clean_line(each.kind or ""),
             clean_line(each.name),
             clean_line(each.signature or "")[:80],
-            "" if each.match in ("exact", "part") else f"({each.match})",
+            {"case": "(other case)", "start": "(prefix)"}.get(each.match, ""),
         )
         for each in found
     ]

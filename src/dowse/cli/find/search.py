@@ -31,7 +31,7 @@ OUTPUT = (
            help="Show N lines around the best line, on a terminal [default: 1]."),
     option("--jsonl", is_flag=True, group="Output", help="Print each result as one line of JSON."),
     option("--trec", is_flag=True, group="Output", rare=True,
-           help="Print a TREC run; a query is a text, or ID<TAB>TEXT."),
+           help="Print a TREC run. Each query is TEXT or ID<TAB>TEXT."),
 )  # fmt: skip
 
 
@@ -46,7 +46,7 @@ class SearchOutput(msgspec.Struct, frozen=True):
     explain: bool = False
 
 
-@click.command(cls=QueryCommand, epilog="Without QUERY, or with `-`, queries are read from stdin, one a line.")
+@click.command(cls=QueryCommand, epilog="Without QUERY, or with `-`, Dowse reads queries from stdin, one per line.")
 @click.argument("words", nargs=-1, metavar="[QUERY]...")
 @add(query_options())
 @add(OUTPUT)
@@ -92,7 +92,7 @@ class ResultPrinter(msgspec.Struct, frozen=True):
     def show(self, result: QueryResult, name: str = "") -> None:
         """Print one result; `name` is the query's id, for TREC."""
         for lost in result.degraded:
-            self.session.note(f"dowse: {lost.stage}: {lost.reason}")
+            self.session.note(f"dowse: stage {lost.stage}: {lost.reason}")
         if result.nothing_found and result.chunks:
             self.session.note("dowse: no good match; these are the nearest results")
         if result.metadata_answer and not self.session.as_json:

@@ -101,7 +101,7 @@ def _about(graph: ServiceGraph, name: str) -> Iterator[str]:
     yield f"{name}{_facts(found)}"
     others = [service.name for service in graph.services if service.name != name]
     if others:
-        yield f"  {len(others)} connected services: {', '.join(others)}"
+        yield f"  {len(others)} related services: {', '.join(others)}"
     for edge in graph.edges:
         yield f"  {_arrow(edge, name)}"
         yield f"      {edge.description.partition(': ')[2] or edge.description}"

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dowse import config as settings
+from dowse import trust
 from dowse.cli.options import option
 from dowse.cli.session import CommandSession, SessionCommand, SessionGroup
 from dowse.serve.plain_text import clean_path, table
@@ -66,7 +67,9 @@ def get(session: CommandSession, name: str) -> int:
 def set_command(session: CommandSession, name: str, value: str, project: bool) -> int:
     """Change one setting."""
     file = _project_target(session.cwd) if project else settings.user_file(session.env)
-    settings.write_setting(file, name, value)
+    written = settings.write_setting(file, name, value)
+    if project:
+        trust.allow(file, written)  # the user typed it
     session.answer({"name": name, "value": value, "file": str(file)}, f"Set {name} = {value} in {file}.")
     return Exit.HITS
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TOP_K = 3
 ACTS = {  # queries of the sample, chosen: with the default model the first result is right
     "fetchWithBackoff": "a name in code",
-    "revert a failed push": "a question without a word of its answer",
+    "revert a failed push": "a question that shares no word with its answer",
     "redis: connection pool timeout": "a pasted error message",
     "retry budget": "common words and a filter",
 }

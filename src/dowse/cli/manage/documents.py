@@ -17,7 +17,7 @@ from dowse.serve.wire.result import Exit, report_object
 @option("--embedder", metavar="MODEL", help="Embed with auto, none, a name, a folder, a hub id or URL#model.")
 @option("--no-embed", is_flag=True, help="Add words only; the next index run computes the vectors.")
 def add(session: CommandSession, file: IO[bytes], embedder: str | None, no_embed: bool) -> int:
-    """Add documents without files, as lines of JSON.
+    """Add documents that are not files, as JSON Lines.
 
     \b
     dowse add tickets.jsonl

@@ -31,9 +31,9 @@ def _old_scrub(ctx: click.Context, param: click.Parameter, value: bool | None) -
 INDEX_OPTIONS = (
     option("--rev", metavar="REV", group="What", help="Index a branch, tag or commit, without a checkout."),
     option("--archives", is_flag=True, group="What", help="Also open zip and tar files inside folders."),
-    option("--max-file-size", metavar="SIZE", group="What", help="Skip larger files: 500KB, 4MB [default: 4MB]."),
+    option("--max-file-size", metavar="SIZE", group="What", help="Skip files larger than SIZE [default: 4MB]."),
     option("--pseudonyms/--no-pseudonyms", default=None, group="What", help="Replace names, e-mail addresses and "
-           "phone numbers with pseudonyms. Stays on for this index until --no-pseudonyms."),
+           "phone numbers with pseudonyms. Stays on for this source until --no-pseudonyms."),
     option("--scrub/--no-scrub", default=None, hidden=True, callback=_old_scrub),
     option("--llm-summaries", is_flag=True, group="What", help="Add summaries by the language model."),
     option("--embedder", metavar="MODEL", group="Vectors",
@@ -42,13 +42,13 @@ INDEX_OPTIONS = (
     option("--watch", is_flag=True, group="Run", help="Keep running and index every change, until ctrl-C."),
     option("--wait", is_flag=True, group="Run", help="Wait for another writer to finish, instead of failing."),
     option("--workers", type=click.IntRange(0, 64), metavar="N", group="Run",
-           help="Read files in N processes; 0 uses none [default: as needed]."),
+           help="Read files in N worker processes; 0: in the main process [default: as needed]."),
     option("--why-skipped", is_flag=True, group="Output", help="List every skipped file with the reason."),
 )  # fmt: skip
 
 
 @click.command(cls=SessionCommand)
-@click.argument("paths", nargs=-1, metavar="PATH...", type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, metavar="[PATH]...", type=click.Path(path_type=Path))
 @add(INDEX_OPTIONS)
 def index(
     session: CommandSession,
@@ -71,10 +71,12 @@ def index(
     Reads only new and changed files. Without PATH, updates everything indexed before.
     """
     from dowse.cli.rich_output import progress
+    from dowse.ingest.sources.requests import IndexRequest, resolve
 
     if watch and (flags["rev"] or session.as_json):
         raise BadRequestError("--watch cannot be combined with --rev or --json; remove one")
     session = session.with_config(embedder=embedder, max_file_bytes=max_file_size)
+    resolve([IndexRequest(path, flags["rev"]) for path in paths], ())  # a wrong path must not leave an empty index
     with session.open_writer(create=bool(paths)) as engine:
         run = _runner(session, engine, paths, flags)
         with progress(wanted=not session.quiet) as report:
@@ -96,7 +98,7 @@ def _runner(session: CommandSession, engine: Engine, paths: Sequence[Path], flag
             paths,
             rev=flags["rev"],
             archives=flags["archives"],
-            scrub=pseudonyms,
+            pseudonyms=pseudonyms,
             embed=not flags["no_embed"],
             wait=flags["wait"] or only is not None,
             report=report,
@@ -200,7 +202,7 @@ def reembed(session: CommandSession, model: str) -> int:
 @option("--again", is_flag=True, help="Link all documents, not only the changed ones.")
 @option("--llm", is_flag=True, help="Find further links with the configured language model.")
 @option("--most", metavar="N", type=click.IntRange(1), help="Stop after N documents, with --llm [default: no limit].")
-@option("--within", is_flag=True, help="Link within documents only, with --llm.")
+@option("--within", is_flag=True, help="Find links inside single documents only, with --llm.")
 def link(session: CommandSession, again: bool, llm: bool, most: int | None, within: bool) -> int:
     """Rebuild the links between code, docs and conversations.
 
@@ -212,6 +214,8 @@ def link(session: CommandSession, again: bool, llm: bool, most: int | None, with
     `dowse index` links the files it reads; run this after an upgrade, or with --llm. --llm costs money: it sends the
     text of your documents to the endpoint in `llm_base_url`. An interrupted run continues where it stopped.
     """
+    if not llm and (most is not None or within):
+        raise BadRequestError("--most and --within need --llm; run: dowse link --llm --most 50")
     with session.open_writer(create=False) as engine:
         if llm:
             return _link_by_llm(session, engine, most, within=within)
@@ -281,6 +285,6 @@ def _notes(session: CommandSession, report: IndexReport) -> None:
     elif not any((report.added, report.changed, report.removed, report.unchanged, report.embedded)):
         session.note("no files to index there; name another folder, or a file")
     elif report.pending:
-        session.note(f"{plural(report.pending, 'chunk')} without a vector; compute them with: dowse index")
+        session.note(f"{plural(report.pending, 'chunk')} without a vector; compute them with: {session.embed_command}")
     else:
         session.note('Try: dowse "where do we retry payments"')

@@ -121,7 +121,7 @@ def mcp(session: CommandSession, allow_write: bool) -> int:
     claude mcp add dowse -- dowse mcp
     dowse mcp --index ~/work/.dowse
 
-    Agents start this command themselves; docs/mcp.md has the setup for each. The index may be made later.
+    Agents start this command themselves; docs/mcp.md has the setup for each. You can create the index later.
     """
     gc.disable()  # the SDK makes half a million lasting objects: collecting among them takes a fifth of the start
     try:

@@ -17,14 +17,14 @@ from dowse.serve.wire.result import Exit
 
 @click.command(cls=GroupedCommand)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
-@option("--list", "listed", is_flag=True, help="List what is trusted.")
-@option("--remove", is_flag=True, help="Trust these folders no longer.")
+@option("--list", "listed", is_flag=True, help="List the trusted folders, servers and models.")
+@option("--remove", is_flag=True, help="Remove these folders from the trusted ones.")
 @option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")
 def trust(paths: tuple[Path, ...], listed: bool, remove: bool, as_json: bool) -> int:
-    """Let a folder's index and dowse.toml name servers and other folders.
+    """Allow a folder's settings to use servers, models and other folders.
 
-    An index or a dowse.toml may come with a clone. The servers, models and outside folders that it names have no
-    effect until you trust its folder, or type them yourself. DOWSE_TRUST=PATH:PATH does the same without a question.
+    A cloned repository can contain an index or a dowse.toml. Dowse refuses the servers, models and outside folders in
+    them until you trust the folder or type the value yourself. DOWSE_TRUST=PATH:PATH trusts folders for one command.
 
     \b
     dowse trust ~/work/app
@@ -45,7 +45,7 @@ def trust(paths: tuple[Path, ...], listed: bool, remove: bool, as_json: bool) ->
     if as_json:
         click.echo(msgspec.json.encode([{"path": path, "allowed": name} for path, name in rows]))
     elif listed:
-        for owner, name in rows:
+        for owner, name in rows or [("No folder is trusted.", record.ANYTHING)]:
             click.echo(clean_path(owner if name == record.ANYTHING else f"{owner}: {name}"))
     else:
         for path in paths:

@@ -88,11 +88,8 @@ def pack(text: str, blocks: Iterable[Span], budget: Budget) -> list[Span]:
 
 def _cut(text: str, start: int, budget: Budget) -> int:
     lowest, highest = start + budget.target_chars // 2, start + budget.target_chars
-    for mark in budget.breaks:
-        at = text.rfind(mark, lowest, highest)
-        if at >= 0:
-            return at + len(mark)
-    return highest
+    breaks = ((text.rfind(mark, lowest, highest), len(mark)) for mark in budget.breaks)
+    return next((at + size for at, size in breaks if at >= 0), highest)
 
 
 def _overlap_start(text: str, cut: int, budget: Budget) -> int:
@@ -100,8 +97,5 @@ def _overlap_start(text: str, cut: int, budget: Budget) -> int:
     if not budget.overlap_chars:
         return cut
     earliest = cut - budget.overlap_chars
-    for mark in budget.breaks:
-        at = text.find(mark, earliest, cut - len(mark))
-        if at >= 0:
-            return at + len(mark)
-    return earliest
+    breaks = ((text.find(mark, earliest, cut - len(mark)), len(mark)) for mark in budget.breaks)
+    return next((at + size for at, size in breaks if at >= 0), earliest)

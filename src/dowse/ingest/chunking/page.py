@@ -8,21 +8,22 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
-from itertools import pairwise
+from datetime import UTC, datetime
+from itertools import groupby, pairwise
 
 import msgspec
 from msgspec.structs import replace
 
 from dowse.ingest.chunking.document import ChunkSpan, Heading, Lines, build, file_name, trail
 from dowse.ingest.chunking.pack import PROSE, Budget, windows
-from dowse.ingest.chunking.sections import Section, first_title, merged, pieces_of
+from dowse.ingest.chunking.sections import Section, merged, pieces_of
 from dowse.ingest.sources.kinds import PAGE, Kind, kind_of
 from dowse.ports import SourceFile
 from dowse.types import CorpusType, Document
 
 _NUMBER = re.compile(r"(?:§\s*)?(?:appendix\s+)?(?:\d+(?:\.\d+)*|[ivx]{1,5}|[a-h])[.):]?[ \t—–-]+(?=\S)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
+_DATES = ("date", "created", "created_at", "published", "timestamp", "updated", "last_updated")
 _TYPE_KEYS = ("type", "kind", "category", "doc_type", "document_type", "layout")
 _NAMED = (
     (frozenset(("runbook", "runbooks", "playbook", "playbooks")), CorpusType.DOC_RUNBOOK),
@@ -127,35 +128,42 @@ class SectionedText(msgspec.Struct, frozen=True):
     text: str
     sections: Sequence[Section]  # touching each other, in order
     title: str | None = None  # None: the first heading, if it is of the first level
-    author: str | None = None
-    timestamp: datetime | None = None
-    meta: tuple[tuple[str, str], ...] = ()
+    meta: tuple[tuple[str, str], ...] = ()  # also names the author and the date
     page_starts: tuple[int, ...] = ()  # where each printed page starts in the text, if there are any
 
 
-def document_of(
-    file: SourceFile,
-    page: SectionedText,
-    lines: Callable[[int, int], Lines] | None = None,
-    meta: Iterable[tuple[str, str]] = (),
-) -> Document:
-    """Return the document; `lines` and `meta` are those of `build`."""
+def document_of(file: SourceFile, page: SectionedText, lines: Callable[[int, int], Lines] | None = None) -> Document:
+    """Return the document; `lines` are those of `build`."""
     budget = replace(PROSE, overlap_chars=0).fitted(page.text)  # its structure shows where to cut
-    title = page.title or first_title(page.sections)
-    headings = (name for section in page.sections for _, name in section.headings)
-    kind = kind_by_content(file, title, headings, page.meta)
-    heading = Heading(title or file_name(file), page.author, page.timestamp, page.meta)
-    spans = _signed(_pieces(kind, page, title, budget), page)
+    headings = [heading for section in page.sections for heading in section.headings]
+    title = page.title or (headings[0][1] if headings and headings[0][0] == 1 else None)
+    kind = kind_by_content(file, title, [name for _, name in headings], page.meta)
+    given = dict(page.meta)
+    date = next((given[key] for key in _DATES if given.get(key)), "")
+    author = given.get("author") or given.get("authors")
+    heading = Heading(title or file_name(file), author, moment(date) if date else None, page.meta)
+    spans = _signed(_pieces(kind, page, title, budget), page.text, author)
     if page.page_starts:
         spans = (_on_page(page, each) for each in spans)
-    return build(file, page.text, spans, kind=kind, heading=heading, lines=lines, meta=meta)
+    return build(file, page.text, spans, kind=kind, heading=heading, lines=lines)
 
 
-def _signed(pieces: Iterable[ChunkSpan], page: SectionedText) -> Iterator[ChunkSpan]:
+def moment(value: str) -> datetime | None:
+    """Parse ISO 8601 or seconds since the epoch as aware UTC; a naive time counts as UTC."""
+    try:
+        if re.fullmatch(r"\d{9,11}(\.\d+)?", value):
+            return datetime.fromtimestamp(float(value), UTC)
+        found = datetime.fromisoformat(value)
+    except (ValueError, OverflowError):
+        return None
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _signed(pieces: Iterable[ChunkSpan], text: str, author: str | None) -> Iterator[ChunkSpan]:
     """Add the author to the first piece, so that words find the name, unless its text has it."""
     for number, piece in enumerate(pieces):
-        if not number and page.author and page.author not in page.text[slice(*piece.span)]:
-            yield replace(piece, context_prefix=trail(piece.context_prefix, page.author))
+        if not number and author and author not in text[slice(*piece.span)]:
+            yield replace(piece, context_prefix=trail(piece.context_prefix, author))
         else:
             yield piece
 
@@ -172,23 +180,13 @@ def _pieces(kind: Kind, page: SectionedText, title: str | None, budget: Budget) 
         for section in merged(page.sections, budget):
             yield from pieces_of(page.text, section, title, budget)
         return
-    for section in _merged_parts(page.sections, title, budget):
-        part = section_type(section.headings, title)
-        pieces = list(pieces_of(page.text, section, title, budget))
-        if part == "references":
-            pieces = list(_batches(page.text, section, pieces[0], budget)) or pieces
-        yield from (replace(piece, section_type=part) for piece in pieces)
-
-
-def _merged_parts(sections: Sequence[Section], title: str | None, budget: Budget) -> Iterator[Section]:
-    """Join tiny sections with the next one within a part of a paper, never across parts."""
-    run: list[Section] = []
-    for section in sections:
-        if run and section_type(run[-1].headings, title) != section_type(section.headings, title):
-            yield from merged(run, budget)
-            run = []
-        run.append(section)
-    yield from merged(run, budget)
+    # Tiny sections are joined within a part of a paper, never across parts.
+    for part, run in groupby(page.sections, key=lambda section: section_type(section.headings, title)):
+        for section in merged(list(run), budget):
+            pieces = list(pieces_of(page.text, section, title, budget))
+            if part == "references":
+                pieces = list(_batches(page.text, section, pieces[0], budget)) or pieces
+            yield from (replace(piece, section_type=part) for piece in pieces)
 
 
 def _batches(text: str, section: Section, like: ChunkSpan, budget: Budget) -> Iterator[ChunkSpan]:

@@ -8,8 +8,9 @@ is no longer than that is the parent itself.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby, pairwise
+from collections.abc import Iterable, Sequence
+from itertools import groupby, pairwise, takewhile
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -38,7 +39,9 @@ def with_parents(document: Document) -> Document:
     chunks = document.chunks
     if not chunks or any(chunk.level != "chunk" or chunk.parent_id is not None for chunk in chunks):
         return document
-    limit = _limit_chars(chunks)
+    budget = CODE if chunks[0].corpus_type.startswith("CODE") else PROSE
+    sample = "".join(chunk.text for chunk in chunks[:8])
+    limit = budget.fitted(sample).target_chars * (PARENT_TOKENS // TARGET_TOKENS)
     groups = _sections(list(chunks), 0, limit)
     if len(groups) == 1:
         whole = _parent(document, "document", chunks, joined(chunks), _summary(chunks, DOCUMENT_SUMMARY_CHARS))
@@ -61,20 +64,14 @@ def joined(chunks: Sequence[Chunk]) -> str:
     """Join chunks to one text: overlaps are written once, blank lines between them are as in the source."""
     parts = [chunks[0].text]
     for before, after in pairwise(chunks):
-        gap = _gap_lines(before, after)
+        unknown = before.end_line is None or after.start_line is None
+        gap = None if unknown else (after.start_line or 0) - (before.end_line or 0)  # up to 0 within one line
         if gap is not None and gap <= 0:
             shared = _overlap_chars(before.text, after.text)
             parts.append(after.text[shared:] if shared else " " + after.text.lstrip())
         else:
             parts.append("\n" * (2 if gap is None else min(gap, 2)) + after.text)
     return "".join(parts)
-
-
-def _gap_lines(before: Chunk, after: Chunk) -> int | None:
-    """Count line ends between two chunks: 0 or less when they share a line, None when lines are not known."""
-    if before.end_line is None or after.start_line is None:
-        return None
-    return after.start_line - before.end_line
 
 
 def _overlap_chars(before: str, after: str) -> int:
@@ -85,12 +82,6 @@ def _overlap_chars(before: str, after: str) -> int:
             return len(before) - at
         at = before.find(start, at + 1)
     return next((size for size in range(len(start), 0, -1) if before.endswith(start[:size])), 0)
-
-
-def _limit_chars(chunks: Sequence[Chunk]) -> int:
-    budget = CODE if chunks[0].corpus_type.startswith("CODE") else PROSE
-    sample = "".join(chunk.text for chunk in chunks[:8])
-    return budget.fitted(sample).target_chars * (PARENT_TOKENS // TARGET_TOKENS)
 
 
 def _sections(chunks: list[Chunk], depth: int, limit_chars: int) -> list[list[Chunk]]:
@@ -136,12 +127,8 @@ def _path(chunk: Chunk) -> list[str]:
 
 
 def _common_path(chunks: Sequence[Chunk]) -> str | None:
-    paths = [_path(chunk) for chunk in chunks]
-    shared = paths[0]
-    for path in paths[1:]:
-        same = next((at for at, (a, b) in enumerate(zip(shared, path, strict=False)) if a != b), None)
-        shared = shared[: len(path)] if same is None else shared[:same]
-    return SEPARATOR.join(shared) or None
+    levels = zip(*map(_path, chunks), strict=False)
+    return SEPARATOR.join(names[0] for names in takewhile(lambda names: len(set(names)) == 1, levels)) or None
 
 
 def _parent(
@@ -168,18 +155,18 @@ def _parent(
         summary=summary,
         context_prefix=prefix,
         content_hash=content_hash(prefix, text),
-        **{name: getattr(first, name) for name in _AGREED if _agree(chunks, name)},
+        **{name: getattr(first, name) for name in _AGREED if len(set(map(attrgetter(name), chunks))) == 1},
     )
-
-
-def _agree(chunks: Sequence[Chunk], name: str) -> bool:
-    value = getattr(chunks[0], name)
-    return all(getattr(chunk, name) == value for chunk in chunks)
 
 
 def _overview(document: Document, chunks: Sequence[Chunk], sections: Sequence[Chunk], limit_chars: int) -> Chunk:
     """Return the parent of a document too long to show: its summary, and a line for each of its sections."""
-    summary = _summary_of_parts(chunks, sections)
+    abstract = any(chunk.section_type == "abstract" for chunk in chunks[:MOST_READ])
+    if abstract or chunks[0].corpus_type.startswith("CODE"):
+        summary = _summary(chunks, DOCUMENT_SUMMARY_CHARS)
+    else:
+        summaries = " ".join(section.summary for section in sections[:MOST_READ] if section.summary)
+        summary = summarise(summaries, DOCUMENT_SUMMARY_CHARS) or None
     lines = [document.title, "", *([summary, ""] if summary else [])]
     for section in sections:
         place = f" (lines {section.start_line}–{section.end_line})" if section.start_line else ""
@@ -188,15 +175,6 @@ def _overview(document: Document, chunks: Sequence[Chunk], sections: Sequence[Ch
         lines.append(f"- {shortened(label, LONGEST_LINE_CHARS)}{place}")
     text = "\n".join(lines)[:limit_chars].rstrip()
     return _parent(document, "document", chunks, text, summary)
-
-
-def _summary_of_parts(chunks: Sequence[Chunk], sections: Sequence[Chunk]) -> str | None:
-    """Summarise the summaries of the sections; a paper has an abstract instead."""
-    abstract = any(chunk.section_type == "abstract" for chunk in chunks[:MOST_READ])
-    if abstract or chunks[0].corpus_type.startswith("CODE"):
-        return _summary(chunks, DOCUMENT_SUMMARY_CHARS)
-    summaries = " ".join(section.summary for section in sections[:MOST_READ] if section.summary)
-    return summarise(summaries, DOCUMENT_SUMMARY_CHARS) or None
 
 
 def _summary(chunks: Sequence[Chunk], limit_chars: int) -> str | None:
@@ -212,27 +190,19 @@ def _summary(chunks: Sequence[Chunk], limit_chars: int) -> str | None:
     return shortened(", ".join(dict.fromkeys(filter(None, names))), limit_chars) or None
 
 
-RELATIONS = ("part_of", "sequence")
 WEIGHT = 1.0  # the structure of a file is certain
 
 
 def with_structure(document: Document) -> Document:
     """Return the document with edges to parents and neighbours, behind the reader's own."""
-    known = {(edge.source_id, edge.target_id, edge.relation) for edge in document.edges if edge.relation in RELATIONS}
-    found = _edges(document.chunks)
-    if known:
-        found = (edge for edge in found if (edge.source_id, edge.target_id, edge.relation) not in known)
-    return replace(document, edges=(*document.edges, *found))
-
-
-def _edges(chunks: Sequence[Chunk]) -> Iterator[Edge]:
-    """Return `part_of` edges to the parent and `sequence` edges to the next under one parent."""
-    last: dict[tuple[str | None, str], str] = {}
-    for chunk in chunks:
-        own, parent = chunk.id, chunk.parent_id
-        if parent:
-            yield Edge(own, parent, "part_of", WEIGHT)
-        before = last.get((parent, chunk.level))
-        if before is not None:
-            yield Edge(before, own, "sequence", WEIGHT)
-        last[parent, chunk.level] = own
+    known = {(edge.source_id, edge.target_id, edge.relation) for edge in document.edges}
+    found: list[tuple[str, str, str]] = []
+    last: dict[tuple[str | None, str], str] = {}  # by parent and level
+    for chunk in document.chunks:
+        place = (chunk.parent_id, chunk.level)
+        if chunk.parent_id:
+            found.append((chunk.id, chunk.parent_id, "part_of"))
+        if place in last:
+            found.append((last[place], chunk.id, "sequence"))
+        last[place] = chunk.id
+    return replace(document, edges=(*document.edges, *(Edge(*each, WEIGHT) for each in found if each not in known)))

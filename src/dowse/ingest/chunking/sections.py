@@ -90,12 +90,6 @@ def merged(sections: Sequence[Section], budget: Budget) -> list[Section]:
     return found
 
 
-def first_title(sections: Sequence[Section]) -> str | None:
-    """Return the first heading, if it is of the first level."""
-    headings = next((section.headings for section in sections if section.headings), ())
-    return headings[0][1] if headings and headings[0][0] == 1 else None
-
-
 def pieces_of(text: str, section: Section, title: str | None, budget: Budget) -> Iterator[ChunkSpan]:
     """Return the whole section if it fits, else its parts."""
     # The title leads the prefix already; as a heading it would be there twice.

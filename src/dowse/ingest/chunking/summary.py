@@ -20,7 +20,7 @@ ELLIPSIS = "…"
 # Every pattern starts with a character that is rare, so that the search for it runs over the text at once.
 _FENCE = re.compile(r"(```|~~~).*?(?:\1[^\n]*|\Z)", re.DOTALL)
 _BLOCK = re.compile(r"\n(?:[ \t]*\n|(?=\||[ \t]*(?:[-*+>]|#{1,6}|\d{1,3}[.)])\s))")
-_MARKER = re.compile(r"\s*(?:[-*+>]|\d{1,3}[.)])[ \t]+")
+_MARKER = re.compile(r"\A\s*(?:[-*+>]|\d{1,3}[.)])[ \t]+")
 _LINK = re.compile(r"\[([^\]\n]{0,200})\]\([^)\n]{0,400}\)")
 _END = re.compile(r"[.!?][\"')\]]? (?=[A-Z0-9\"'(\[])|[。！？]")
 # Headings, table rows, rulers, directives, comments, fields and formulas: lines that are no sentences.
@@ -59,17 +59,10 @@ def sentences_of(text: str) -> list[str]:
         if len(found) >= MOST_SENTENCES:
             break
         if block and " | " not in block and not _NO_SENTENCE.match(block):
-            found += _cut(_plain(block))
+            bare = _LINK.sub(r"\1", _MARKER.sub("", block, count=1))
+            found += _cut(" ".join(bare.replace("`", "").replace("*", "").split()))
     closed = [sentence for sentence in found if sentence.endswith(_CLOSED) and not sentence[0].islower()]
     return list(dict.fromkeys(closed or found))
-
-
-def _plain(block: str) -> str:
-    marker = _MARKER.match(block)
-    bare = block[marker.end() :] if marker else block
-    if "](" in bare:
-        bare = _LINK.sub(r"\1", bare)
-    return " ".join(bare.replace("`", "").replace("*", "").split())
 
 
 def _cut(block: str) -> list[str]:

@@ -10,6 +10,7 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from msgspec.structs import replace
@@ -26,23 +27,34 @@ TIMEOUT_S = 60.0  # chosen: indexing is not interactive
 MAX_TOKENS = 1500  # chosen: eight summaries of the longest kind and the frame around them
 FAILURES_IN_A_ROW = 3  # chosen: then the model is down, and no more time is lost on it
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029]")
-_LABEL = re.compile(r"\[?[Pp]?(\d{1,2})\]?")
-_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "properties": {
-        "summaries": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"passage": {"type": "string"}, "summary": {"type": "string"}},
-                "required": ["passage", "summary"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["summaries"],
-    "additionalProperties": False,
-}
+_LABEL = re.compile(r"\[?[A-Za-z]?(\d{1,4})\]?")
+
+
+def rows_schema(key: str, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the JSON schema of an object with one key: a list of rows with exactly these fields."""
+    row = {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
+    rows = {key: {"type": "array", "items": row}}
+    return {"type": "object", "properties": rows, "required": [key], "additionalProperties": False}
+
+
+def rows_of(reply: Any, key: str) -> list[Any]:
+    """Return the rows of a reply; none if it has another shape."""
+    rows = reply.get(key) if isinstance(reply, Mapping) else reply
+    return rows if isinstance(rows, list) else []
+
+
+def place_of(label: Any) -> int:
+    """Return the number of a label as P1, [C2] or 3; 0 for anything else."""
+    match = _LABEL.fullmatch(label.strip()) if isinstance(label, str) else None
+    return int(match[1]) if match else 0
+
+
+def escaped(text: str) -> str:
+    """Return a passage that cannot end its tags."""
+    return escape(_CONTROL.sub(" ", text), quote=False)
+
+
+_SCHEMA = rows_schema("summaries", {"passage": {"type": "string"}, "summary": {"type": "string"}})
 
 
 @dataclass
@@ -51,7 +63,6 @@ class LlmSummaries:
 
     llm: LLM
     note: str = ""
-    written: int = 0
     failures: int = 0
 
     def __call__(self, document: Document) -> Document:
@@ -63,7 +74,6 @@ class LlmSummaries:
             written |= self._asked(parents[at : at + PASSAGES])
         if not written:
             return document
-        self.written += len(written)
         chunks = (replace(each, summary=written[each.id]) if each.id in written else each for each in document.chunks)
         return replace(document, chunks=tuple(chunks))
 
@@ -76,7 +86,7 @@ class LlmSummaries:
         except UnavailableError as err:
             self.failures += 1
             if self.failures >= FAILURES_IN_A_ROW:
-                self.note = f"summaries are extractive from here on: {err}"
+                self.note = f"the language model failed, so later summaries are extracts of the text: {err}"
             return {}
         self.failures = 0
         return summaries_of(reply, passages)
@@ -84,9 +94,10 @@ class LlmSummaries:
 
 def prompt_of(passages: Sequence[Chunk], tag: str) -> str:
     """Return the prompt. Passages cannot guess `tag`, so none can end its own block."""
+    texts = [escaped(each.text[:PASSAGE_CHARS]) for each in passages]
     shown = "\n".join(
-        f'<{tag} passage="P{number}" most="{_limit_chars(each)} characters">\n{_escaped(each.text)}\n</{tag}>'
-        for number, each in enumerate(passages, start=1)
+        f'<{tag} passage="P{number}" most="{_limit_chars(each)} characters">\n{text}\n</{tag}>'
+        for number, (each, text) in enumerate(zip(passages, texts, strict=True), start=1)
     )
     return (
         "Summarise each passage in one to three plain sentences, in the language it is written in, within the number "
@@ -99,14 +110,11 @@ def prompt_of(passages: Sequence[Chunk], tag: str) -> str:
 
 def summaries_of(reply: Any, passages: Sequence[Chunk]) -> dict[str, str]:
     """Return the valid summaries of a reply, by chunk id. The first summary of a passage counts."""
-    rows = reply.get("summaries") if isinstance(reply, Mapping) else reply
     found: dict[str, str] = {}
-    for row in rows if isinstance(rows, list) else []:
+    for row in rows_of(reply, "summaries"):
         if not isinstance(row, Mapping):
             continue
-        label, text = row.get("passage"), row.get("summary")
-        match = _LABEL.fullmatch(label.strip()) if isinstance(label, str) else None
-        place = int(match[1]) if match else 0
+        place, text = place_of(row.get("passage")), row.get("summary")
         plain = " ".join(_CONTROL.sub(" ", text).split()) if isinstance(text, str) else ""
         if plain and 1 <= place <= len(passages):
             chunk = passages[place - 1]
@@ -116,8 +124,3 @@ def summaries_of(reply: Any, passages: Sequence[Chunk]) -> dict[str, str]:
 
 def _limit_chars(chunk: Chunk) -> int:
     return DOCUMENT_SUMMARY_CHARS if chunk.level == "document" else SECTION_SUMMARY_CHARS
-
-
-def _escaped(text: str) -> str:
-    plain = _CONTROL.sub(" ", text[:PASSAGE_CHARS])
-    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

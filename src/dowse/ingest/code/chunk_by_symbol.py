@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from dowse.ingest.chunking.pack import Budget, Span, pack
-from dowse.ingest.code.parse import METHOD_HOLDERS, Syntax
+from dowse.ingest.code.parse import METHOD_HOLDERS, Syntax, lead
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -176,7 +176,7 @@ class _Cutter:
             rows = _part_rows(node, skipped, self.budget.target_chars)
             # Comments go with what is below them; between them there is no cut.
             rows -= self.comments
-            self._statements[owner] = sorted({self.syntax.lead(row) for row in rows})
+            self._statements[owner] = sorted({lead(self.syntax.above, row) for row in rows})
         return self._statements[owner]
 
 

@@ -105,7 +105,10 @@ def document_of(code: CodeFile, stretches: Iterable[CodeSpan]) -> Document:
     maker = _ChunkMaker(code, builder)
     sections = _sections(code.syntax.definitions, parts)
     parents = maker.parents(sections, parts)
-    above = _above(code.syntax.definitions, {at: parent.id for at, parent in parents.items()})
+    # By definition the id of its nearest parent: a section or the file's outline.
+    above = {TOP: parents[TOP].id if parents else None}
+    for at, each in enumerate(code.syntax.definitions):
+        above[at] = parents[at].id if at in parents else above[each.parent]
     chunks = [maker.of_part(part, above[part.holder]) for part in parts]
     return builder.document((*parents.values(), *chunks), call_edges(chunks))
 
@@ -127,7 +130,8 @@ def _parts(code: CodeFile, stretches: Iterable[CodeSpan]) -> Iterator[_Part]:
         defines = tuple(places[seen:until])
         seen = until
         main = _main(definitions, defines, (first, last), owner) if defines else owner
-        if main == TOP and defines and not _imports_between(code.syntax, first, last):
+        # A head with imports is not named after the first constant below them.
+        if main == TOP and defines and not _between(code.syntax.imports, first, last):
             main = defines[0]
         yield _Part(text[start:stop], first, last, holder, main, defines)
 
@@ -140,12 +144,6 @@ def _main(definitions: Sequence[Definition], defines: Iterable[int], rows: tuple
     half = (rows[1] - rows[0] + 1) / 2
     filling = (at for at in major if definitions[at].stop_row - definitions[at].first_row > half)
     return next(filling, major[0])
-
-
-def _imports_between(syntax: Syntax, first: int, last: int) -> bool:
-    """Tell whether the rows hold imports: such a head is not named after the first constant below them."""
-    at = bisect_left(syntax.imports, (first,))
-    return at < len(syntax.imports) and syntax.imports[at][0] <= last
 
 
 def _sections(definitions: Sequence[Definition], parts: Sequence[_Part]) -> list[int]:
@@ -171,26 +169,10 @@ def _chain(at: int, definitions: Sequence[Definition], most: int) -> list[int]:
     return chain
 
 
-def _above(definitions: Sequence[Definition], ids: dict[int, ChunkId]) -> dict[int, ChunkId | None]:
-    """Return by definition the id of its nearest parent: a section or the file's outline."""
-    above = {TOP: ids.get(TOP)}
-    for at, each in enumerate(definitions):
-        above[at] = ids.get(at, above[each.parent])
-    return above
-
-
-class _Lines:
-    """Calls or imports by row, sorted."""
-
-    def __init__(self, named: Sequence[tuple[int, str]]) -> None:
-        self._rows = [row for row, _ in named]
-        self._names = [name for _, name in named]
-
-    def between(self, first: int, last: int) -> tuple[str, ...]:
-        """Return each name once, at most `MOST_CALLS`."""
-        start = bisect_left(self._rows, first)
-        stop = bisect_right(self._rows, last, start)
-        return tuple(dict.fromkeys(self._names[start:stop]))[:MOST_CALLS] if start < stop else ()
+def _between(named: Sequence[tuple[int, str]], first: int, last: int) -> tuple[str, ...]:
+    """Return calls or imports of these rows, each name once, at most `MOST_CALLS`."""
+    found = named[bisect_left(named, (first, "")) : bisect_left(named, (last + 1, ""))]
+    return tuple(dict.fromkeys(name for _, name in found))[:MOST_CALLS]
 
 
 class _ChunkMaker:
@@ -201,8 +183,6 @@ class _ChunkMaker:
         self.chunk = builder.chunk
         self.definitions = code.syntax.definitions
         self.prefixes: dict[int, str] = {}  # by the innermost definition around
-        self.calls = _Lines(code.syntax.calls)
-        self.imports = _Lines(code.syntax.imports)
 
     def of_part(self, part: _Part, parent_id: ChunkId | None) -> Chunk:
         body, first, last, _, at, defines = part
@@ -212,9 +192,12 @@ class _ChunkMaker:
         fields["start_line"] = first + 1
         fields["end_line"] = last + 1
         fields["context_prefix"] = self._prefix(at, inside=main is None or not first <= main.row <= last)
-        fields["calls_out"] = self.calls.between(first, last)
-        fields["imports"] = self.imports.between(first, last)
-        fields["defines"] = tuple([self._defined(each) for each in defines[:MOST_DEFINED]])
+        fields["calls_out"] = _between(self.code.syntax.calls, first, last)
+        fields["imports"] = _between(self.code.syntax.imports, first, last)
+        named = (self.definitions[each] for each in defines[:MOST_DEFINED])
+        fields["defines"] = tuple(
+            Defined(each.name, each.kind, each.qualified_name, each.row + 1, each.stop_row) for each in named
+        )
         return self.chunk(body, fields)
 
     def _prefix(self, main: int, *, inside: bool) -> str:
@@ -226,10 +209,6 @@ class _ChunkMaker:
             around = (clipped(self.definitions[at].signature, LONGEST_AROUND_CHARS) for at in reversed(chain))
             known = self.prefixes[innermost] = SEPARATOR.join(around)
         return known
-
-    def _defined(self, at: int) -> Defined:
-        each = self.definitions[at]
-        return Defined(each.name, each.kind, each.qualified_name, each.row + 1, each.stop_row)
 
     # --- parents ---------------------------------------------------------------------------------------
 
@@ -251,7 +230,7 @@ class _ChunkMaker:
             "summary": summary,
             "start_line": 1,
             "end_line": parts[-1].last + 1,
-            "imports": self.imports.between(0, len(self.code.offsets)),
+            "imports": _between(self.code.syntax.imports, 0, len(self.code.offsets)),
         }
         lines = self._lines(range(len(self.definitions)), TOP)
         return self.chunk(self._fitted([*head, *lines]), fields, "document")

@@ -71,9 +71,6 @@ class Syntax(msgspec.Struct, frozen=True):
     above: dict[int, int]  # last row → first row of the comments and decorators on rows of their own
     summary: str | None  # of the file as a whole
 
-    def lead(self, row: int) -> int:
-        return lead(self.above, row)
-
 
 class SourceText(msgspec.Struct, frozen=True):
     """Text of a file as lines, as bytes and by line starts."""
@@ -105,15 +102,19 @@ def parse(text: str, lines: list[str], offsets: list[int], grammar: Grammar) -> 
         offsets if len(data) == len(text) else list(accumulate((len(line.encode()) + 1 for line in lines), initial=0))
     )
     source = SourceText(lines, data, starts)
-    defined, found = _parted(QueryCursor(grammar.query).matches(root))
-    matches = _matches(defined)
+    matches, found = _captured(QueryCursor(grammar.query).matches(root))
     above = _standing_alone(found["above"], source)
     return Syntax(
         definitions=_definitions(matches, source, above, grammar.name),
         nodes=[node for _, node, _, _ in matches],
         root=root,
         calls=_calls(found["call"], source),
-        imports=_imports(found["import"], source, grammar.name),
+        imports=sorted(
+            (node.start_point[0], path)
+            for node in found["import"]
+            for path in imported(source.text(node), grammar.name)
+            if path
+        ),
         above=above,
         summary=_docstring(root, source, grammar.name)
         or summary_of(lines[: min(_comment_rows(above), MOST_COMMENT)], LONGEST_SUMMARY_CHARS),
@@ -150,33 +151,26 @@ def _too_broken(root: Node, size_bytes: int) -> bool:
         if looked_at > MOST_LOOKED_AT:
             return True
         if node.is_error:
-            wrong_bytes += node.end_byte - node.start_byte
+            # Its tokens: a brace that a macro hides makes one error of a file whose definitions are whole.
+            wrong_bytes += sum(each.end_byte - each.start_byte for each in node.children if not each.child_count)
             if node.child_count > LONGEST_ERROR or wrong_bytes > MOST_ERROR * size_bytes:
                 return True
         stack += [child for child in node.children if child.has_error]
     return False
 
 
-def _parted(found: Iterable[Captured]) -> tuple[list[Captured], dict[str, list[Node]]]:
-    """Return the matches that are definitions, and the nodes of the others by capture."""
-    definitions: list[Captured] = []
-    references: dict[str, list[Node]] = {"call": [], "import": [], "above": []}
-    for match in found:
-        captures = match[1]
-        for kind, nodes in references.items():
-            if kind in captures:
-                nodes += captures[kind]
-                break
-        else:
-            definitions.append(match)
-    return definitions, references
+def _captured(found: Iterable[Captured]) -> tuple[list[Match], dict[str, list[Node]]]:
+    """Return definitions in order, outer before inner, and the nodes of other captures.
 
-
-def _matches(found: Iterable[Captured]) -> list[Match]:
-    """Return definitions in order, outer before inner; of two on one name the earlier pattern's."""
+    Of two definitions on one name, that of the earlier pattern counts.
+    """
     by_name: dict[int, tuple[int, Match]] = {}
+    references: dict[str, list[Node]] = {"call": [], "import": [], "above": []}
     for pattern, captures in found:
         kind = next(each for each in captures if each not in ("name", "scope") and each[0] != "_")
+        if kind in references:
+            references[kind] += captures[kind]
+            continue
         node = captures[kind][0]
         name = captures.get("name", [node])[0]
         known = by_name.get(name.start_byte)
@@ -184,7 +178,7 @@ def _matches(found: Iterable[Captured]) -> list[Match]:
             by_name[name.start_byte] = (pattern, (kind, node, name, captures.get("scope", [None])[0]))
     matches = [match for _, match in by_name.values()]
     matches.sort(key=lambda match: (match[1].start_byte, -match[1].end_byte, match[2].start_byte))
-    return matches
+    return matches, references
 
 
 def _definitions(matches: list[Match], source: SourceText, above: dict[int, int], language: str) -> list[Definition]:
@@ -216,7 +210,8 @@ def _definitions(matches: list[Match], source: SourceText, above: dict[int, int]
         first = top if minor else lead(above, top)
         parent = -1 if outer is None else outer.parent if outer.minor else around[-1][1]
         summary = _docstring(body, source, language)
-        summary = summary if minor or summary or first == row else _comment(first, row, source)
+        if not minor and not summary:
+            summary = summary_of(source.lines[first : min(row, first + MOST_COMMENT)], LONGEST_SUMMARY_CHARS)
         made.append(
             Definition(
                 name, kind, whole, first, row, max(stop + (column > 0), row + 1),
@@ -225,10 +220,6 @@ def _definitions(matches: list[Match], source: SourceText, above: dict[int, int]
         )  # fmt: skip
         around.append((end, at, depth))
     return made
-
-
-def _comment(first: int, row: int, source: SourceText) -> str | None:
-    return summary_of(source.lines[first : min(row, first + MOST_COMMENT)], LONGEST_SUMMARY_CHARS)
 
 
 def _signature(node: Node, name: Node, body: Node | None, source: SourceText) -> str:
@@ -255,7 +246,8 @@ def _docstring(body: Node | None, source: SourceText, language: str) -> str | No
     """Return the docstring of a Python body."""
     if language != "python" or body is None:
         return None
-    first = _first_statement(body)
+    children = (body.named_child(at) for at in range(min(body.named_child_count, MOST_COMMENT)))
+    first = next((child for child in children if child is not None and child.type != "comment"), None)
     if first is None or first.type != "expression_statement" or not first.child_count:
         return None
     text = first.child(0)
@@ -263,14 +255,6 @@ def _docstring(body: Node | None, source: SourceText, language: str) -> str | No
         return None
     inner = source.text(text).strip("rRuUbBfF").strip("\"'")
     return summary_of(inner.strip().split("\n"), LONGEST_SUMMARY_CHARS)
-
-
-def _first_statement(body: Node) -> Node | None:
-    for at in range(min(body.named_child_count, MOST_COMMENT)):
-        child = body.named_child(at)
-        if child is not None and child.type != "comment":
-            return child
-    return None
 
 
 def _comment_rows(above: dict[int, int]) -> int:
@@ -297,22 +281,5 @@ def _standing_alone(nodes: Sequence[Node], source: SourceText) -> dict[int, int]
 
 
 def _calls(nodes: Sequence[Node], source: SourceText) -> list[tuple[int, str]]:
-    names: dict[bytes, str | None] = {}
-    found: list[tuple[int, int, str]] = []
-    data = source.data
-    for node in nodes:
-        start = node.start_byte
-        text = data[start : node.end_byte]
-        name = names.get(text, "")
-        if name == "":  # not met before
-            name = names[text] = called(text.decode("utf-8", "replace"))
-        if name is not None:
-            found.append((start, node.start_point[0], name))
-    found.sort()
-    return [(row, name) for _, row, name in found]
-
-
-def _imports(nodes: Sequence[Node], source: SourceText, language: str) -> list[tuple[int, str]]:
-    return sorted(
-        (node.start_point[0], path) for node in nodes for path in imported(source.text(node), language) if path
-    )
+    named = [(node.start_byte, node.start_point[0], called(source.text(node))) for node in nodes]
+    return [(row, name) for _, row, name in sorted(each for each in named if each[2]) if name]

@@ -31,19 +31,14 @@ _CPP_HEADER = re.compile(
 def read_code(file: SourceFile) -> Document:
     """Read any language: by its grammar if there is one, else by its layout."""
     text = decode(file.data)
-    kind = _kind(file, text)
+    kind = kind_of(file)
+    if not file.language and kind.language == "c" and file.path.endswith(".h") and _CPP_HEADER.search(text):
+        kind = replace(kind, language="cpp")
     heading = Heading(file_name(file))
     tsx = kind.language == "typescript" and file.path.lower().endswith("x")
     grammar = grammar_of("tsx" if tsx else kind.language or "")
     parsed = _parsed(file, kind, heading, text, grammar) if grammar and text.strip() else None
     return parsed or build(file, text, pieces_by_layout(text, kind.language), kind=kind, heading=heading)
-
-
-def _kind(file: SourceFile, text: str) -> Kind:
-    kind = kind_of(file)
-    if not file.language and kind.language == "c" and file.path.endswith(".h") and _CPP_HEADER.search(text):
-        return replace(kind, language="cpp")
-    return kind
 
 
 def _parsed(file: SourceFile, kind: Kind, heading: Heading, text: str, grammar: Grammar) -> Document | None:

@@ -6,11 +6,9 @@ document is done when all its batches are answered; the next run asks about the 
 
 from __future__ import annotations
 
-import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from html import escape
 from math import isfinite
 from typing import Any
 
@@ -19,6 +17,7 @@ import msgspec
 from dowse.errors import UnavailableError
 from dowse.filters import exclude_document
 from dowse.identity import id_number, number_id
+from dowse.ingest.chunking.summary_llm import escaped, place_of, rows_of, rows_schema
 from dowse.ports import LLM, Progress, Reporter, Store, StoreReader, StoreWriter
 from dowse.types import Chunk, Edge
 
@@ -37,8 +36,6 @@ PASSAGE_CHARACTERS = 1200  # about 300 tokens: nearly all of a chunk
 TIMEOUT_S = 60.0  # chosen: no user waits for it
 MAX_TOKENS = 1500
 FAILURES_IN_A_ROW = 3  # chosen: then the model is down; the next run continues
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029]")
-_LABEL = re.compile(r"\[?[Cc]?(\d{1,4})\]?")
 _FIELDS: Mapping[str, Any] = {
     "source": {"type": "string"},
     "target": {"type": "string"},
@@ -46,16 +43,7 @@ _FIELDS: Mapping[str, Any] = {
     "weight": {"type": "number"},
     "description": {"type": "string"},
 }
-
-
-def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """JSON schema of an object with exactly these properties."""
-    return {
-        "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False,
-    }  # fmt: skip
-
-
-_SCHEMA = _closed({"edges": {"type": "array", "items": _closed(_FIELDS)}})
+_SCHEMA = rows_schema("edges", _FIELDS)
 
 
 class LlmOptions(msgspec.Struct, frozen=True):
@@ -156,8 +144,11 @@ def _pairs(reader: StoreReader, document_id: str, chunks: Sequence[Chunk], optio
 def prompt_of(chunks: Sequence[Chunk], tag: str) -> str:
     """Write the prompt. Passages are untrusted: escaped, between tags that cannot be guessed."""
     relations = "\n".join(f"- {name}: {meaning}" for name, meaning in RELATIONS.items())
+    heads = (chunk.context_prefix or chunk.qualified_name or chunk.document_title for chunk in chunks)
+    texts = (f"{head}\n{chunk.text}" if head else chunk.text for head, chunk in zip(heads, chunks, strict=True))
     passages = "\n".join(
-        f'<{tag} id="C{number}">\n{_escaped(chunk)}\n</{tag}>' for number, chunk in enumerate(chunks, start=1)
+        f'<{tag} id="C{number}">\n{escaped(text[:PASSAGE_CHARACTERS])}\n</{tag}>'
+        for number, text in enumerate(texts, start=1)
     )
     return (
         "Say how these passages relate to each other. Relations, from source to target:\n"
@@ -169,12 +160,6 @@ def prompt_of(chunks: Sequence[Chunk], tag: str) -> str:
         '"description": "…"}]}\n\n'
         f"{passages}\n"
     )
-
-
-def _escaped(chunk: Chunk) -> str:
-    head = chunk.context_prefix or chunk.qualified_name or chunk.document_title
-    text = (f"{head}\n{chunk.text}" if head else chunk.text)[:PASSAGE_CHARACTERS]
-    return escape(_CONTROL.sub(" ", text), quote=False)
 
 
 # --- answers ------------------------------------------------------------------------------------------
@@ -192,8 +177,7 @@ def _answer(llm: LLM, batch: _Batch) -> tuple[list[Edge], int]:
 
 def edges_of(reply: Any, chunks: Sequence[Chunk]) -> tuple[list[Edge], int]:
     """Return the valid edges and the number of invalid ones. A reply of another shape has none."""
-    rows = reply.get("edges") if isinstance(reply, Mapping) else reply
-    rows = rows if isinstance(rows, list) else []
+    rows = rows_of(reply, "edges")
     edges = [edge for row in rows if (edge := _edge(row, chunks))]
     return edges, len(rows) - len(edges)
 
@@ -201,21 +185,16 @@ def edges_of(reply: Any, chunks: Sequence[Chunk]) -> tuple[list[Edge], int]:
 def _edge(row: Any, chunks: Sequence[Chunk]) -> Edge | None:
     if not isinstance(row, Mapping):
         return None
-    source, target = (_member(row.get(end), chunks) for end in ("source", "target"))
+    source, target = (place_of(row.get(end)) for end in ("source", "target"))
     relation, weight = row.get("relation"), row.get("weight")
-    if source is None or target is None or source == target or str(relation) not in RELATIONS:
+    known = min(source, target) >= 1 and max(source, target) <= len(chunks)
+    if not known or source == target or str(relation) not in RELATIONS:
         return None
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not isfinite(weight) or not 0 < weight <= 1:
         return None
     description = row.get("description")
     text = " ".join(description.split())[:300] if isinstance(description, str) else ""
-    return Edge(source, target, str(relation), float(weight), text)
-
-
-def _member(label: Any, chunks: Sequence[Chunk]) -> str | None:
-    match = _LABEL.fullmatch(label.strip()) if isinstance(label, str) else None
-    place = int(match[1]) if match else 0
-    return chunks[place - 1].id if 1 <= place <= len(chunks) else None
+    return Edge(chunks[source - 1].id, chunks[target - 1].id, str(relation), float(weight), text)
 
 
 def _merged(answers: Iterator[tuple[list[Edge], int]], options: LlmOptions) -> tuple[list[Edge], int]:

@@ -102,7 +102,10 @@ def link(
     services = {each.name: each for each in reader.services() if each.chunk_ids and not each.external}
     cache = cache or ExtractionCache()
     cards = {each.card.id: each.card for own in cache.documents.values() for each in own}
-    linker = _Linker(reader, TargetResolver(reader, services, cards), _any_of(services), cache)
+    names = sorted((re.escape(name) for name in services if not common(name)), key=lambda name: (-len(name), name))
+    whole = rf"(?<![A-Za-z0-9_-])(?:{'|'.join(names)})(?![A-Za-z0-9_-])"  # `auth` is not part of `auth-service`
+    named = re.compile(whole, re.IGNORECASE) if names else None
+    linker = _Linker(reader, TargetResolver(reader, services, cards), named, cache)
     made = 0
     for start in range(0, len(waiting), BATCH):
         batch = waiting[start : start + BATCH]
@@ -211,9 +214,3 @@ class _Linker:
             home = self.targets.declared(name)
             if home and own not in self.targets.services[name].chunk_ids and home.id not in found:
                 yield Edge(own, home.id, "mentions", SERVICE_WEIGHT, f"it names the service {name}")
-
-
-def _any_of(services: Iterable[str]) -> re.Pattern[str] | None:
-    """Match whole names of services: `auth` is not part of `auth-service`."""
-    names = sorted((re.escape(name) for name in services if not common(name)), key=lambda name: (-len(name), name))
-    return re.compile(rf"(?<![A-Za-z0-9_-])(?:{'|'.join(names)})(?![A-Za-z0-9_-])", re.IGNORECASE) if names else None

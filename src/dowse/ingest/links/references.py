@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import NamedTuple, TypeVar
+from collections.abc import Collection, Iterator
+from functools import lru_cache
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from dowse.link_names import CODE, CODE_PATTERN, FILE, MODULE, SERVICE, SYMBOL, THREAD, name_parts, thread_name
@@ -76,16 +77,15 @@ class TargetReference(NamedTuple):
 
 
 Mention = tuple[str, TargetReference]  # as written, and its meaning
-_T = TypeVar("_T")
 
 
 class ReferenceExtractor:
     """Extracts the references of chunks. Words, calls and imports repeat, so each is analysed once."""
 
     def __init__(self) -> None:
-        self._words = _Memo(_mentions)
-        self._calls = _Memo(_called)
-        self._imports = _Memo(_imported)
+        self._words = lru_cache(MEMO_WORDS)(_mentions)
+        self._calls = lru_cache(MEMO_WORDS)(_called)
+        self._imports = lru_cache(MEMO_WORDS)(_imported)
 
     def references_of(self, chunk: Chunk) -> list[TargetReference]:
         """Return each reference once, the surest first, at most MOST_REFERENCES."""
@@ -97,8 +97,8 @@ class ReferenceExtractor:
         return list(dict.fromkeys(found))[:MOST_REFERENCES] if len(found) > 1 else found
 
     def _code(self, chunk: Chunk) -> list[TargetReference]:
-        found = [reference for spelled in chunk.calls_out for reference in self._calls[spelled]]
-        found += [reference for spelled in chunk.imports for reference in self._imports[spelled]]
+        found = [reference for spelled in chunk.calls_out for reference in self._calls(spelled)]
+        found += [reference for spelled in chunk.imports for reference in self._imports(spelled)]
         # A workload or an image starts a program; other resources only lead to one.
         runs = chunk.symbol_kind in _WORKLOADS or (chunk.symbol_kind is None and chunk.language == "dockerfile")
         if chunk.corpus_type == "CODE_DEPLOY" and chunk.service_name and runs:
@@ -107,7 +107,11 @@ class ReferenceExtractor:
 
     def _prose(self, chunk: Chunk) -> Iterator[TargetReference]:
         text = chunk.text[:LONGEST_TEXT_CHARS]
-        yield from self._headings(chunk, text)
+        if chunk.corpus_type.startswith("DOC"):  # symbols in the heading of a section: it documents them
+            first = _HEADING.match(text)
+            line = first[1] if first else (chunk.section_path or "").rpartition(" > ")[2]
+            yield from _ticked("documents", line, ())
+            yield from (each._replace(relation="documents") for _, each in self._mentions(line) if each.kind == SYMBOL)
         links = list(_links(text))
         yield from links
         if "ADR" in text:
@@ -120,53 +124,29 @@ class ReferenceExtractor:
             if each.kind == FILE and (each.line is not None or path not in taken):
                 taken.add(path)
                 yield each
-        if "`" in text:
-            yield from _ticked("mentions", text, taken)
+        yield from _ticked("mentions", text, taken)
         yield from (each for written, each in mentions if each.kind == SYMBOL and written not in taken)
 
     def _mentions(self, text: str) -> list[Mention]:
         """Return codes, paths and names of a text, word by word: none contains a blank."""
-        return [each for found in map(self._words.__getitem__, text.split()) for each in found]
-
-    def _headings(self, chunk: Chunk, text: str) -> Iterator[TargetReference]:
-        """Yield symbols in the heading of a section, which documents them."""
-        if not chunk.corpus_type.startswith("DOC"):
-            return
-        first = _HEADING.match(text)
-        line = first[1] if first else (chunk.section_path or "").rpartition(" > ")[2]
-        if "`" in line:
-            yield from _ticked("documents", line, ())
-        yield from (each._replace(relation="documents") for _, each in self._mentions(line) if each.kind == SYMBOL)
+        words = text.split()
+        return [
+            each
+            for word in words
+            for each in (self._words(word) if len(word) <= LONGEST_MEMO_CHARS else _mentions(word))
+        ]
 
 
-class _Memo(dict[str, tuple[_T, ...]]):
-    """Cache that computes missing values and is cleared when full."""
-
-    def __init__(self, compute: Callable[[str], Iterable[_T]]) -> None:
-        super().__init__()
-        self._compute = compute
-
-    def __missing__(self, key: str) -> tuple[_T, ...]:
-        value = tuple(self._compute(key))
-        if len(key) <= LONGEST_MEMO_CHARS:
-            if len(self) >= MEMO_WORDS:
-                self.clear()
-            self[key] = value
-        return value
-
-
-def _mentions(word: str) -> Iterator[Mention]:
+def _mentions(word: str) -> list[Mention]:
     if word.isalpha() and word.islower():
-        return
-    for match in CODE_PATTERN.finditer(word):
-        yield match[0], TargetReference("mentions", CODE, match[0], match[0])
+        return []
+    codes = CODE_PATTERN.findall(word)
+    found = [(code, TargetReference("mentions", CODE, code, code)) for code in codes]
     for match in _PATH.finditer(word):
         path = match[0].partition(":")[0]
         line = int(match[1]) if match[1] else None
-        yield path, TargetReference("mentions", FILE, path.rpartition("/")[2], path, line=line)
-    for match in _BARE.finditer(word):
-        for each in _symbol("mentions", match[0]):
-            yield match[0], each
+        found.append((path, TargetReference("mentions", FILE, path.rpartition("/")[2], path, line=line)))
+    return found + [(name, each) for name in _BARE.findall(word) for each in _symbol("mentions", name)]
 
 
 def _called(spelled: str) -> list[TargetReference]:
@@ -176,9 +156,9 @@ def _called(spelled: str) -> list[TargetReference]:
     return [TargetReference("calls", SYMBOL, parts[-1], ".".join(parts), exact=len(parts) > 1)]
 
 
-def _imported(spelled: str) -> Iterator[TargetReference]:
-    for path in import_paths(spelled):
-        yield TargetReference("imports", MODULE, path.rstrip("/").rpartition("/")[2], path)
+def _imported(spelled: str) -> list[TargetReference]:
+    paths = import_paths(spelled)
+    return [TargetReference("imports", MODULE, path.rstrip("/").rpartition("/")[2], path) for path in paths]
 
 
 def import_paths(spelled: str) -> Iterator[str]:

@@ -37,14 +37,6 @@ class MentionContext(msgspec.Struct, frozen=True):
     services: frozenset[str] = frozenset()  # that the chunk names or belongs to
 
 
-class _Section(msgspec.Struct, frozen=True):
-    """Searchable chunk of a file, by its lines and its heading."""
-
-    card: Card
-    lines: tuple[int, int]
-    anchor: str
-
-
 @dataclass
 class TargetResolver:
     """Lookup of names in batches, with a cache for one run of the linker."""
@@ -54,7 +46,7 @@ class TargetResolver:
     cards: dict[ChunkId, Card] = field(default_factory=dict)
     named: dict[tuple[str, str], list[Card]] = field(default_factory=dict)  # by kind and name
     callables: dict[tuple[str, str], tuple[Sequence[Card], frozenset[str]]] = field(default_factory=dict)
-    files: dict[str, Sequence[_Section]] = field(default_factory=dict)  # by document
+    files: dict[str, list[tuple[Card, range, str]]] = field(default_factory=dict)  # chunks, lines, anchors by document
     entries: dict[str, Card | None] = field(default_factory=dict)  # first chunk of the code, by service
     homes: dict[str, Card | None] = field(default_factory=dict)  # declaration, by service
 
@@ -177,14 +169,13 @@ class TargetResolver:
             return first
         if first.document_id not in self.files:
             self.files[first.document_id] = [
-                _Section(card_of(each), (each.start_line or 0, each.end_line or 0), _slug(each.section_path or ""))
+                (card_of(each), range(each.start_line or 0, (each.end_line or 0) + 1), _slug(each.section_path or ""))
                 for each in self.reader.document_chunks(first.document_id)
                 if each.level == "chunk"
             ]
-        for place in self.files[first.document_id]:
-            at_line = reference.line is not None and place.lines[0] <= reference.line <= place.lines[1]
-            if at_line or (reference.anchor and place.anchor == reference.anchor.lower()):
-                return place.card
+        for card, lines, anchor in self.files[first.document_id]:
+            if reference.line in lines or (reference.anchor and anchor == reference.anchor.lower()):
+                return card
         return first
 
     # --- threads, codes and services --------------------------------------------------------------------

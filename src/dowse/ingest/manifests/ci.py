@@ -56,11 +56,7 @@ def _jobs(root: Node) -> list[Job]:
     jobs = [
         (key.text, key.first, value)
         for key, value in inside
-        if key.kind == "text" and value.kind == "map" and key.text not in _NO_JOBS and _works(value)
+        if key.kind == "text" and value.kind == "map" and key.text not in _NO_JOBS and any(map(value.get, _WORK))
     ]
     # A file of settings may have a key `run` somewhere; a pipeline has `jobs`, or stages that its jobs name.
     return jobs if holder is not None or any(value.get("script") or value.get("stage") for _, _, value in jobs) else []
-
-
-def _works(job: Node) -> bool:
-    return any(job.get(key) for key in _WORK)

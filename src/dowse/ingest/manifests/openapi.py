@@ -27,19 +27,18 @@ def openapi_pieces(page: TextLines, root: Node) -> Iterator[ChunkSpan]:
             continue
         yield from _rest(page, rest, root, title)
         rest = []
-        yield from (_paths if pair[0].text == "paths" else _schemas)(page, region, pair[1], title)
+        if pair[0].text != "paths":
+            yield from _schemas(page, region, pair[1], title)
+            continue
+        for inner, path in keyed_regions(page, region, pair[1].named()):
+            if path is not None:
+                yield from _operations(page, inner, path[0].text, path[1], title)
     yield from _rest(page, rest, root, title)
 
 
 def _rest(page: TextLines, rest: list[Region], root: Node, title: str) -> Iterator[ChunkSpan]:
     if rest:
         yield from spans_of(page, Region(rest[0].first, rest[-1].stop), root, title)
-
-
-def _paths(page: TextLines, region: Region, paths: Node, title: str) -> Iterator[ChunkSpan]:
-    for inner, pair in keyed_regions(page, region, paths.named()):
-        if pair is not None:
-            yield from _operations(page, inner, pair[0].text, pair[1], title)
 
 
 def _operations(page: TextLines, region: Region, path: str, item: Node, title: str) -> Iterator[ChunkSpan]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from dowse.ingest.chunking.document import ChunkSpan, build, decode, trail
-from dowse.ingest.manifests.yaml_parts import Region, TextLines, page_of, spans_of
+from dowse.ingest.manifests.yaml_parts import Region, TextLines, above, page_of, spans_of
 from dowse.ports import SourceFile
 from dowse.types import Document
 
@@ -104,7 +104,7 @@ def _declared(page: TextLines, within: Region) -> Iterator[Declared]:
         if found is None:
             line += 1
             continue
-        first, stop = _above(page, line, within.first), _end(page, line, within.stop)
+        first, stop = above(page, line, within.first, ("//", "/*", "*")), _end(page, line, within.stop)
         yield Declared(found["kind"], found["name"], line, Region(first, stop))
         line = stop
 
@@ -118,9 +118,3 @@ def _end(page: TextLines, line: int, stop: int) -> int:
         if depth <= 0 and ("}" in text or ";" in text):
             return at + 1
     return stop
-
-
-def _above(page: TextLines, line: int, lowest: int) -> int:
-    while line > lowest and page.lines[line - 1].lstrip().startswith(("//", "/*", "*")):
-        line -= 1
-    return line

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from dowse.ingest.chunking.document import ChunkSpan, build, decode
 from dowse.ingest.manifests.yaml_parts import TextLines, page_of, regions, spans_of
@@ -18,19 +17,14 @@ LONGEST_LINE_CHARS = 400  # chosen: no block opens with a longer one
 _BLOCK = re.compile(r"(?P<type>[A-Za-z_][\w-]*)(?P<labels>(?:[ \t]+(?:\"[^\"\n]*\"|[\w-]+)){0,4})[ \t]*\{")
 _LABEL = re.compile(r"\"([^\"\n]*)\"|([\w-]+)")
 _DESCRIPTION = re.compile(r"^\s*description\s*=\s*\"(?P<text>[^\"\n]{1,300})\"", re.MULTILINE)
-# What Terraform's own addresses put before the labels; a resource's address has nothing there.
-_PREFIXES = {"variable": "var", "output": "output", "module": "module", "data": "data", "provider": "provider"}
+# What Terraform's own addresses put before the labels, where it is not the type.
+_PREFIXES = {"variable": "var", "resource": ""}
 
 
-@dataclass(frozen=True)
-class HclReader:
-    """Reader of blocks; settings between them are cut by size."""
-
-    name: str = "hcl"
-
-    def read(self, file: SourceFile) -> Document:
-        text = decode(file.data)
-        return build(file, text, _pieces(page_of(text)))
+def read_hcl(file: SourceFile) -> Document:
+    """Read blocks; settings between them are cut by size."""
+    text = decode(file.data)
+    return build(file, text, _pieces(page_of(text)))
 
 
 def _pieces(page: TextLines) -> Iterator[ChunkSpan]:
@@ -60,7 +54,5 @@ def _pieces(page: TextLines) -> Iterator[ChunkSpan]:
 
 def _address(kind: str, labels: list[str]) -> str:
     """Return the address in Terraform: `aws_bucket.logs`, `var.region`, `data.aws_ami.base`."""
-    prefix = _PREFIXES.get(kind) if labels else kind
-    if kind not in ("resource", *_PREFIXES):
-        prefix = kind
-    return ".".join((*([prefix] if prefix else []), *labels))
+    prefix = _PREFIXES.get(kind, kind) if labels else kind
+    return ".".join((prefix, *labels) if prefix else labels)

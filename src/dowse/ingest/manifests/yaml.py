@@ -21,7 +21,7 @@ from dowse.ingest.manifests.yaml_parts import TextLines, marked_regions, page_of
 from dowse.ingest.services.facts import config_facts
 from dowse.ingest.sources.kinds import DEPLOY, Kind, kind_of
 from dowse.ports import SourceFile
-from dowse.types import Document, ServiceFact
+from dowse.types import Document
 
 
 def read_yaml(file: SourceFile) -> Document:
@@ -42,7 +42,7 @@ def _recognised(file: SourceFile, page: TextLines) -> tuple[Kind, Iterator[Chunk
     except NotYamlError:
         documents = []
     if not documents:  # or comments alone
-        return kind, _by_lines(page)
+        return kind, (span for region in marked_regions(page) for span in spans_of(page, region, None))
     root = documents[0].root
     if is_chart(name, root) and root:
         return deploy, chart_pieces(page, root)
@@ -60,18 +60,15 @@ def _recognised(file: SourceFile, page: TextLines) -> tuple[Kind, Iterator[Chunk
     return kind, _settings(page, documents)
 
 
-def _by_lines(page: TextLines) -> Iterator[ChunkSpan]:
-    """Cut at `---` lines, then by size."""
-    for region in marked_regions(page):
-        yield from spans_of(page, region, None)
-
-
 def _settings(page: TextLines, documents: Sequence[YamlDocument]) -> Iterator[ChunkSpan]:
     """Cut any other YAML at its keys, each part under the keys that lead to it."""
     for region, root in document_regions(page, documents):
         facts = list(config_facts("", _pairs(root))) if root else []
         for number, part in enumerate(parts(page, region, root)):
-            yield ChunkSpan(part.span, trail(*part.path), facts=_within(page, part.span, facts, first=number == 0))
+            text = page.text[slice(*part.span)].lower()
+            first = number == 0  # it has the facts without an address, too
+            own = [each for each in facts if each.value.partition(":")[0] in text or (first and not each.value)]
+            yield ChunkSpan(part.span, trail(*part.path), facts=tuple(own))
 
 
 def _pairs(root: Node) -> Iterator[tuple[str, str]]:
@@ -85,11 +82,3 @@ def _pairs(root: Node) -> Iterator[tuple[str, str]]:
             continue
         waiting += [(path, item) for item in node.items]
         waiting += [(f"{path}.{key}".strip("."), value) for key, value in node.members()]
-
-
-def _within(
-    page: TextLines, span: tuple[int, int], facts: Sequence[ServiceFact], *, first: bool
-) -> tuple[ServiceFact, ...]:
-    """Return the facts whose address is in this part; the first part has those without address."""
-    text = page.text[span[0] : span[1]]
-    return tuple(each for each in facts if each.value.partition(":")[0] in text.lower() or (first and not each.value))

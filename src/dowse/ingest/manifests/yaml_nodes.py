@@ -62,17 +62,13 @@ class Node(msgspec.Struct, frozen=True):
     def members(self) -> Iterator[tuple[str, Node]]:
         """Return the plain text keys of a map with their values; merged ones after its own, each key once."""
         seen: set[str] = set()
-        for pairs in (self.pairs, *(each.pairs for each in _merged(self))):
+        merged = [value for key, value in self.pairs if key.text == MERGE]
+        maps = [self, *(each for value in merged for each in (value, *value.items) if each.kind == "map")]
+        for pairs in (each.pairs for each in maps):
             for key, value in pairs:
                 if key.kind == "text" and key.text != MERGE and key.text not in seen:
                     seen.add(key.text)
                     yield key.text, value
-
-
-def _merged(node: Node) -> Iterator[Node]:
-    for key, value in node.pairs:
-        if key.text == MERGE:
-            yield from [value] if value.kind == "map" else [each for each in value.items if each.kind == "map"]
 
 
 class YamlDocument(msgspec.Struct, frozen=True):
@@ -125,7 +121,7 @@ class _Builder:
             "SequenceEndEvent": self._end,
             "AliasEvent": self._alias,
             "DocumentStartEvent": self._start_document,
-            "DocumentEndEvent": self._end_document,
+            "DocumentEndEvent": lambda _: self.documents.append(YamlDocument(self._first, self._root)),
         }
 
     def _start_document(self, event: Event) -> None:
@@ -133,9 +129,6 @@ class _Builder:
         self._first = event.start_mark.line + 1 if explicit else (0 if not self.documents else event.start_mark.line)
         self._root = None
         self._anchors = {}
-
-    def _end_document(self, event: Event) -> None:
-        self.documents.append(YamlDocument(self._first, self._root))
 
     def _scalar(self, event: Event) -> None:
         first, end = event.start_mark.line, event.end_mark

@@ -60,7 +60,7 @@ def regions(page: TextLines, within: Region, starts: Sequence[int]) -> Iterator[
 
     A comment right above a start belongs to it.
     """
-    lines = [_above(page, start, within.first) for start in starts]
+    lines = [above(page, start, within.first) for start in starts]
     if not lines or lines[0] > within.first:
         yield Region(within.first, lines[0] if lines else within.stop), None
     for number, (first, stop) in enumerate(pairwise([*lines, within.stop])):
@@ -68,8 +68,9 @@ def regions(page: TextLines, within: Region, starts: Sequence[int]) -> Iterator[
             yield Region(first, stop), number
 
 
-def _above(page: TextLines, line: int, lowest: int) -> int:
-    while line > lowest and page.lines[line - 1].lstrip().startswith("#"):
+def above(page: TextLines, line: int, lowest: int, marks: tuple[str, ...] = ("#",)) -> int:
+    """Return the first line of the comment right above a line, or the line."""
+    while line > lowest and page.lines[line - 1].lstrip().startswith(marks):
         line -= 1
     return line
 

@@ -38,6 +38,10 @@ class TextRow(msgspec.Struct, frozen=True):
         return "  ".join(run.text for run in self.runs)
 
     @property
+    def place(self) -> tuple[int, int]:
+        return self.page, self.column
+
+    @property
     def first(self) -> TextRun:
         return self.runs[0]
 
@@ -45,7 +49,9 @@ class TextRow(msgspec.Struct, frozen=True):
 def rows_of(pages: Sequence[Sequence[TextRun]]) -> list[TextRow]:
     """Return all rows but running heads and page numbers."""
     ordered = [_page_rows(runs, number) for number, runs in enumerate(pages, start=1)]
-    repeated = _running_heads(ordered)
+    # Texts, without their numbers, that several pages have at the top or bottom.
+    margins = Counter(text for rows in ordered for text in {_blotted(row) for row in _margins(rows)})
+    repeated = {text for text, count in margins.items() if count >= FEWEST_REPEATED}
     return [row for rows in ordered for row in _without(rows, repeated)]
 
 
@@ -108,22 +114,9 @@ def gutter_of(runs: Sequence[TextRun]) -> float | None:
     fewest, span, start = min(gutters)
     gutter = start - span / 2
     sides = [run for run in runs if run.right <= gutter], [run for run in runs if run.left >= gutter]
-    return gutter if _are_columns(sides, fewest, width) else None
-
-
-def _are_columns(sides: tuple[list[TextRun], list[TextRun]], crossing: int, width: float) -> bool:
-    left, right = sides
-    if min(len(left), len(right)) < FEWEST_LINES or crossing > MOST_CROSSING * (len(left) + len(right)):
-        return False
-    return all(median(run.width for run in side) >= FILLED * width for side in sides)
-
-
-def _running_heads(pages: Sequence[Sequence[TextRow]]) -> set[tuple[str, int]]:
-    """Return texts, without their numbers, that several pages have at the top or bottom."""
-    seen: Counter[tuple[str, int]] = Counter()
-    for rows in pages:
-        seen.update({_blotted(row) for row in _margins(rows)})
-    return {text for text, count in seen.items() if count >= FEWEST_REPEATED}
+    if min(map(len, sides)) < FEWEST_LINES or fewest > MOST_CROSSING * sum(map(len, sides)):
+        return None
+    return gutter if all(median(run.width for run in side) >= FILLED * width for side in sides) else None
 
 
 def _margins(rows: Sequence[TextRow]) -> list[TextRow]:

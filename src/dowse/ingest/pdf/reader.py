@@ -14,7 +14,6 @@ from dowse.ingest.chunking.sections import Section, sections_of
 from dowse.ingest.pdf.layout import rows_of
 from dowse.ingest.pdf.runs import read_runs
 from dowse.ingest.pdf.text import PdfPage, text_of
-from dowse.ingest.readers.markdown import moment
 from dowse.ports import SourceFile
 from dowse.types import Document
 
@@ -33,30 +32,28 @@ _KEYWORDS = re.compile(
     r"^(?:key\s?words(?: and phrases)?|index terms)\s*[:.—–-]+\s*(.+(?:\n\S.*)?)", re.IGNORECASE | re.MULTILINE
 )
 _NAME = re.compile(r"[A-ZÀ-Þ][\w'’.-]*(?: (?:[A-ZÀ-Þ][\w'’.-]*|van|von|de|der|den|del|di|da|la|le|bin|al)){1,4}")
+_REFERENCE = re.compile(r"^[ \t]*(?:\[\w[\w+., -]{0,22}\]|\d{1,3}\.)[ \t]+\S", re.MULTILINE)
 _MARKS = re.compile(r"[*†‡§¶∗\d]+|\([^)]*\)")
 _BETWEEN = re.compile(r"\s*(?:,|;|&|\band\b|\s{2,}|\s\|\s)\s*")
 
 
 def read_pdf(file: SourceFile) -> Document:
     """Read papers by section, other files by heading, in reading order. A PDF has no lines."""
-    found = read_runs(file.data)
-    pdf = text_of(rows_of(found.pages), len(found.pages))
+    pages, info = read_runs(file.data)
+    pdf = text_of(rows_of(pages), len(pages))
     sections = sections_of(pdf.marks, 0, len(pdf.text))
-    info = dict(found.info)
-    title = pdf.title or _plausible(info.get("Title", ""))
     meta = _meta(pdf, sections, info)
-    pairs = dict(meta)
-    page = SectionedText(
-        pdf.text, sections, title, pairs.get("authors"), moment(pairs.get("date", "")), meta, pdf.page_starts
-    )
+    page = SectionedText(pdf.text, sections, dict(meta).get("title"), meta, pdf.page_starts)
     document = document_of(file, page, no_lines)
-    blank = [str(at) for at, runs in enumerate(found.pages, start=1) if not runs]
+    blank = [str(at) for at, runs in enumerate(pages, start=1) if not runs]
+    listed = (each.text for each in document.chunks if each.section_type == "references")
+    references = sum(len(_REFERENCE.findall(text)) for text in listed)
     # Of the document alone: no chunk needs them.
     more = {
         "abstract": _abstract(pdf, sections),
-        "pages": str(len(found.pages)),
+        "pages": str(len(pages)),
         "pages_without_text": ", ".join(blank),
-        "references_count": _references(document),
+        "references_count": str(references or ""),
     }
     return replace(document, meta=(*document.meta, *((key, value) for key, value in more.items() if value)))
 
@@ -69,7 +66,8 @@ def _plausible(title: str) -> str | None:
 def _meta(pdf: PdfPage, sections: Sequence[Section], info: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the metadata of the first page, else that of the file's properties."""
     front = pdf.text[:FRONT_CHARS]
-    head = pdf.text[: _body_start(sections)]
+    body = next((section for section in sections if section.level > 1), None)
+    head = pdf.text[: min(body.span[0], FRONT_CHARS) if body else 500]  # above the first heading below the title
     keywords = _KEYWORDS.search(front)
     doi = DOI.search(front)
     pairs = {
@@ -81,12 +79,6 @@ def _meta(pdf: PdfPage, sections: Sequence[Section], info: Mapping[str, str]) ->
         "subject": " ".join(info.get("Subject", "").split()),
     }
     return tuple((key, value) for key, value in pairs.items() if value)
-
-
-def _body_start(sections: Sequence[Section]) -> int:
-    """Return where title and authors end: at the first heading below the title."""
-    body = next((section for section in sections if section.level > 1), None)
-    return min(body.span[0], FRONT_CHARS) if body else 500
 
 
 def _authors(head: str, title: str | None) -> list[str]:
@@ -132,9 +124,3 @@ def _abstract(pdf: PdfPage, sections: Sequence[Section]) -> str:
         return ""
     text = " ".join(pdf.text[slice(*found.span)].split())
     return re.sub(r"^abstract\s*[.:—–-]*\s*", "", text, flags=re.IGNORECASE)[:LONGEST_ABSTRACT_CHARS]
-
-
-def _references(document: Document) -> str:
-    entries = re.compile(r"^[ \t]*(?:\[\w[\w+., -]{0,22}\]|\d{1,3}\.)[ \t]+\S", re.MULTILINE)
-    count = sum(len(entries.findall(each.text)) for each in document.chunks if each.section_type == "references")
-    return str(count) if count else ""

@@ -42,26 +42,27 @@ class TextRun(msgspec.Struct, frozen=True):
         return self.right - self.left
 
 
-class PdfText(msgspec.Struct, frozen=True):
-    """Text runs and properties of a file."""
-
-    pages: tuple[tuple[TextRun, ...], ...]
-    info: tuple[tuple[str, str], ...]  # properties of the file: Title, Author, CreationDate …
+Pages = tuple[tuple[TextRun, ...], ...]
 
 
-def read_runs(data: bytes) -> PdfText:
-    """Return the text runs. Raise BadRequestError for a damaged, locked, too long or scanned file."""
+def read_runs(data: bytes) -> tuple[Pages, dict[str, str]]:
+    """Return text runs by page, and properties: Title, Author, CreationDate …
+
+    Raise BadRequestError for a damaged, locked, too long or scanned file.
+    """
     import pypdfium2
 
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as err:
-        raise BadRequestError(_reason(str(err))) from err
+        locked, reason = "assword" in str(err), str(err).rstrip(".")
+        damaged = f"damaged, or not a PDF ({reason}); open and save it again"
+        raise BadRequestError("encrypted PDF; save it without a password" if locked else damaged) from err
     try:
         if len(document) > MOST_PAGES:
             raise BadRequestError(f"{len(document):,} pages, the limit is {MOST_PAGES:,}; split the file")
         pages = tuple(_page(document, number) for number in range(len(document)))
-        info = tuple((key, value) for key, value in document.get_metadata_dict().items() if value.strip())
+        info = {key: value for key, value in document.get_metadata_dict().items() if value.strip()}
     except pypdfium2.PdfiumError as err:
         raise BadRequestError(f"damaged PDF: {err}; open and save it again") from err
     finally:
@@ -71,13 +72,7 @@ def read_runs(data: bytes) -> PdfText:
             f"no text in its {len(pages)} page{'s' if len(pages) != 1 else ''}, only pictures; "
             "a scan needs text recognition first, for example with ocrmypdf"
         )
-    return PdfText(pages, info)
-
-
-def _reason(message: str) -> str:
-    if "assword" in message:
-        return "encrypted PDF; save it without a password"
-    return f"damaged PDF or none at all ({message.rstrip('.')}); open and save it again"
+    return pages, info
 
 
 def _page(document: PdfDocument, number: int) -> tuple[TextRun, ...]:

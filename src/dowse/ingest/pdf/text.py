@@ -67,7 +67,7 @@ def leading_of(rows: Sequence[TextRow], body: float) -> float:
     gaps = [
         before.first.y - after.first.y
         for before, after in pairwise(rows)
-        if (before.page, before.column) == (after.page, after.column) and 0 < before.first.y - after.first.y < 4 * body
+        if before.place == after.place and 0 < before.first.y - after.first.y < 4 * body
     ]
     return median(gaps) if gaps else 1.2 * body
 
@@ -129,7 +129,7 @@ class _PdfWriter:
     def _goes_on(self, row: TextRow, before: TextRow) -> bool:
         """Tell whether a row is the second line of a long heading."""
         return (
-            (row.page, row.column) == (before.page, before.column)
+            row.place == before.place
             and row.first.size == before.first.size
             and row.first.bold == before.first.bold
             and before.first.y - row.first.y < 1.5 * row.first.size
@@ -162,7 +162,7 @@ class _PdfWriter:
         return 2 if known or larger or numbered else 3
 
     def _is_new_paragraph(self, row: TextRow, before: TextRow) -> bool:
-        if (row.page, row.column) != (before.page, before.column):
+        if row.place != before.place:
             return before.text.endswith(_SENTENCE_END) and not before.first.hyphenated
         gap = before.first.y - row.first.y
         changed = abs(row.first.size - before.first.size) > 0.15 * self.body
@@ -212,14 +212,10 @@ def _tables(rows: Sequence[TextRow]) -> dict[int, int]:
     start: int | None = None
     for at in range(len(rows) + 1):
         row = rows[at] if at < len(rows) else None
-        if row is not None and len(row.runs) >= 2 and (start is None or _same_place(rows[at - 1], row)):
+        if row is not None and len(row.runs) >= 2 and (start is None or rows[at - 1].place == row.place):
             start = at if start is None else start
             continue
         if start is not None and at - start >= FEWEST_TABLE_ROWS:
             found |= dict.fromkeys(range(start, at), start)
         start = at if row is not None and len(row.runs) >= 2 else None
     return found
-
-
-def _same_place(before: TextRow, row: TextRow) -> bool:
-    return (before.page, before.column) == (row.page, row.column)

@@ -21,9 +21,9 @@ from zlib import error as ZlibError  # noqa: N812 (an exception, whatever its na
 from msgspec import structs
 
 from dowse.errors import BadRequestError
+from dowse.ingest.chunking.document import no_lines
 from dowse.ingest.chunking.page import SectionedText, document_of
 from dowse.ingest.chunking.sections import CutPoint, sections_of
-from dowse.ingest.readers.markdown import moment
 from dowse.ports import SourceFile
 from dowse.types import Document
 
@@ -40,36 +40,20 @@ _Text = Callable[[str], None]
 _End = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class DocxReader:
-    """Headings, paragraphs, lists and tables in order, then footnotes; pictures and comments are left out."""
-
-    name: str = "docx"
-
-    def read(self, file: SourceFile) -> Document:
-        if file.data.startswith(_OLD_WORD):
-            raise BadRequestError("an encrypted or very old Word file; save it as .docx without a password")
-        with _zip_errors():
-            archive = ZipFile(BytesIO(file.data))
-        try:
-            writer, meta = _read(archive)
-        except expat.ExpatError as err:
-            raise BadRequestError(f"damaged Word file: {err}; open and save it again") from err
-        text = "".join(writer.parts)
-        said = dict(meta)
-        headed = any(mark.level == 1 for mark in writer.marks)
-        page = SectionedText(
-            text,
-            sections_of(writer.marks, 0, len(text)),
-            None if headed else said.get("title"),
-            said.get("author"),
-            moment(said.get("date", "")),
-            meta,
-        )
-        document = document_of(file, page)
-        return structs.replace(
-            document, chunks=tuple(structs.replace(chunk, start_line=None, end_line=None) for chunk in document.chunks)
-        )
+def read_docx(file: SourceFile) -> Document:
+    """Read headings, paragraphs, lists and tables in order, then footnotes; no pictures and comments."""
+    if file.data.startswith(_OLD_WORD):
+        raise BadRequestError("an encrypted or very old Word file; save it as .docx without a password")
+    with _zip_errors():
+        archive = ZipFile(BytesIO(file.data))
+    try:
+        writer, meta = _read(archive)
+    except expat.ExpatError as err:
+        raise BadRequestError(f"damaged Word file: {err}; open and save it again") from err
+    text = "".join(writer.parts)
+    headed = any(mark.level == 1 for mark in writer.marks)
+    title = None if headed else dict(meta).get("title")
+    return document_of(file, SectionedText(text, sections_of(writer.marks, 0, len(text)), title, meta), no_lines)
 
 
 def _read(archive: ZipFile) -> tuple[_Writer, tuple[tuple[str, str], ...]]:

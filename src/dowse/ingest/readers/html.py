@@ -7,30 +7,19 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
 from dowse.errors import BadRequestError
 from dowse.ingest.chunking.document import Lines, decode, starts_of
 from dowse.ingest.chunking.page import SectionedText, document_of
 from dowse.ingest.chunking.sections import CutPoint, sections_of
-from dowse.ingest.readers.markdown import moment
 from dowse.ports import SourceFile
 from dowse.types import Document
 
 if TYPE_CHECKING:
     from selectolax.lexbor import LexborHTMLParser, LexborNode
-
-
-class HtmlText(msgspec.Struct, frozen=True):
-    """Text of a page, where it may be cut, and the lines of its source."""
-
-    text: str
-    marks: tuple[CutPoint, ...]
-    lines: tuple[tuple[int, int], ...]  # of the source, first and last, for each line of the text
 
 
 def _names(text: str) -> frozenset[str]:
@@ -48,38 +37,6 @@ _ESCAPED = re.compile(r"[&<>\"'\r\xa0]|[^\x00-\x7f]")
 _BODY = re.compile(r"<body\b", re.IGNORECASE)
 _BLANK_LINES = re.compile(r"\A(?:[^\S\n]*\n)+")
 _LOOKED_FOR_CHARS = 40  # chosen: enough to be unique nearby
-
-
-def write_text(root: LexborNode, source: str) -> HtmlText:
-    writer = _HtmlWriter(source)
-    enter, leave = writer.enter, writer.leave
-    for node, entering in _walk(root):
-        if entering:
-            enter(node)
-        else:
-            leave(node)
-    text = "".join(writer.parts).rstrip()
-    return HtmlText(text, tuple(mark for mark in writer.marks if mark.start < len(text)), tuple(writer.lines))
-
-
-def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
-    """Return every node, entered and left, in order; a list replaces recursion."""
-    above: list[LexborNode] = [root]
-    node = root.first_child
-    yield root, True
-    while above:
-        if node is None:
-            node = above.pop()
-            yield node, False
-            node = node.next if above else None
-            continue
-        yield node, True
-        if node.is_element_node and node.first_child is not None:
-            above.append(node)
-            node = node.first_child
-        else:
-            yield node, False
-            node = node.next
 
 
 class _HtmlWriter:
@@ -102,7 +59,26 @@ class _HtmlWriter:
         self.heading_part = 0
         self.pending: CutPoint | None = None
 
-    def enter(self, node: LexborNode) -> None:
+    def write(self, root: LexborNode) -> None:
+        """Enter and leave every node in order; a list replaces recursion."""
+        above: list[LexborNode] = [root]
+        node = root.first_child
+        self._enter(root)
+        while above:
+            if node is None:
+                node = above.pop()
+                self._leave(node)
+                node = node.next if above else None
+                continue
+            self._enter(node)
+            if node.is_element_node and node.first_child is not None:
+                above.append(node)
+                node = node.first_child
+            else:
+                self._leave(node)
+                node = node.next
+
+    def _enter(self, node: LexborNode) -> None:
         if node.is_text_node:
             self._text(node.text_content or "")
             return
@@ -121,7 +97,7 @@ class _HtmlWriter:
         elif tag == "img" and node.attributes.get("alt"):
             self._text(str(node.attributes["alt"]), find=False)
 
-    def leave(self, node: LexborNode) -> None:
+    def _leave(self, node: LexborNode) -> None:
         tag = node.tag or ""
         if tag in _HEADINGS:
             self._end_heading()
@@ -249,28 +225,23 @@ def decode_html(data: bytes) -> str:
     return decode(data)
 
 
-def read_page(source: str) -> tuple[SectionedText, tuple[tuple[int, int], ...]]:
+def read_page(source: str) -> tuple[SectionedText, list[tuple[int, int]]]:
     """Return the page, and for each line of its text the first and last line in the source."""
     from selectolax.lexbor import LexborHTMLParser
 
     _check_depth(source)
     tree = LexborHTMLParser(source)
     meta = _meta(tree)
-    title = _title(tree)
+    node = tree.css_first("title")
+    title = " ".join(node.text().split()) if node is not None else ""
     tree.strip_tags(_DROPPED, recursive=True)
-    root = _main(tree)
-    found = HtmlText("", (), ()) if root is None else write_text(root, source)
-    pairs = dict(meta)
-    headed = any(mark.level == 1 for mark in found.marks)
-    page = SectionedText(
-        found.text,
-        sections_of(found.marks, 0, len(found.text)),
-        None if headed else title,
-        pairs.get("author"),
-        moment(pairs.get("date", "")),
-        meta,
-    )
-    return page, found.lines
+    writer = _HtmlWriter(source)
+    if (root := _main(tree)) is not None:
+        writer.write(root)
+    text = "".join(writer.parts).rstrip()
+    marks = [mark for mark in writer.marks if mark.start < len(text)]
+    headed = any(mark.level == 1 for mark in marks)
+    return SectionedText(text, sections_of(marks, 0, len(text)), None if headed else title or None, meta), writer.lines
 
 
 def _check_depth(source: str) -> None:
@@ -295,11 +266,6 @@ def _meta(tree: LexborHTMLParser) -> tuple[tuple[str, str], ...]:
             pairs.setdefault(key, []).append(value)
     found = ((key, next((pairs[name] for name in names if name in pairs), None)) for key, names in _META.items())
     return tuple((key, ", ".join(dict.fromkeys(values))) for key, values in found if values)
-
-
-def _title(tree: LexborHTMLParser) -> str | None:
-    node = tree.css_first("title")
-    return (" ".join(node.text().split()) or None) if node is not None else None
 
 
 def _main(tree: LexborHTMLParser) -> LexborNode | None:

@@ -97,7 +97,8 @@ def _members(text: str, whole: JsonMember) -> Iterator[JsonMember]:
         parts, is_array = found, True
     start = whole.span[0]
     for at, part in enumerate(parts):
-        key = f"[{at}]" if is_array else _key(text, *part)
+        named = None if is_array else _KEY.match(text, *part)
+        key = f"[{at}]" if is_array else named[1].strip('"') if named else ""
         stop = parts[at + 1][0] if at + 1 < len(parts) else whole.span[1]
         yield JsonMember(_joined(whole.path, key), (start, stop), part)
         start = stop
@@ -135,11 +136,6 @@ def _parts(text: str, inside: Span) -> Iterator[Span]:
             start = token.end()
     if text[start : inside[1]].strip():
         yield start, inside[1]
-
-
-def _key(text: str, start: int, stop: int) -> str:
-    found = _KEY.match(text, start, stop)
-    return found[1].strip('"') if found else ""
 
 
 def _joined(path: str, key: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email import message_from_bytes
@@ -11,7 +11,7 @@ from email.errors import HeaderParseError
 from email.header import decode_header
 from email.message import Message
 from email.utils import parseaddr, parsedate_to_datetime
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from msgspec.structs import replace
 
@@ -46,29 +46,20 @@ class Mail:
     lines: tuple[int, int]
 
 
-@dataclass(frozen=True)
-class MailReader:
-    """Reader of mbox, in all its variants, and .eml. Only messages that cannot be parsed are left out."""
-
-    name: str = "mail"
-
-    def read(self, file: SourceFile) -> Document:
-        raws = list(_messages(file.data))
-        mails = [mail for raw, lines in raws if (mail := _mail(raw, lines))]
-        if not mails:
-            raise BadRequestError("no message in it can be read; is it a mailbox?")
-        roots = _roots(mails)
-        groups: dict[str, list[Mail]] = {}
-        for mail in mails:
-            groups.setdefault(roots[mail.id], []).append(mail)
-        heading = Heading(mails[0].subject if len(mails) == 1 else file_name(file))
-        threads = [_thread(mail, root, group[0]) for root, group in groups.items() for mail in group]
-        document = build_threads(file, CorpusType.CONVO_OTHER, heading, threads)
-        order = [mail for group in groups.values() for mail in group]
-        return _with_replies(document, order)
-
-
-# --- bytes → messages ---------------------------------------------------------------------------------
+def read_mail(file: SourceFile) -> Document:
+    """Read mbox, in all its variants, and .eml. Only messages that cannot be parsed are left out."""
+    mails = [mail for raw, lines in _messages(file.data) if (mail := _mail(raw, lines))]
+    if not mails:
+        raise BadRequestError("not a mailbox: no message can be read; convert it to mbox or add it to .dowseignore")
+    known = {mail.id: mail for mail in reversed(mails)}
+    groups: dict[str, list[Mail]] = {}
+    roots = {mail.id: _root(mail, known) for mail in mails}
+    for mail in mails:
+        groups.setdefault(roots[mail.id], []).append(mail)
+    heading = Heading(mails[0].subject if len(mails) == 1 else file_name(file))
+    threads = [_thread(mail, root, group[0]) for root, group in groups.items() for mail in group]
+    document = build_threads(file, CorpusType.CONVO_OTHER, heading, threads)
+    return _with_replies(document, chain.from_iterable(groups.values()))
 
 
 def _messages(data: bytes) -> Iterator[tuple[bytes, tuple[int, int]]]:
@@ -99,10 +90,13 @@ def _mail(raw: bytes, lines: tuple[int, int]) -> Mail | None:
     message = message_from_bytes(raw)
     subject = _header(message, "Subject")
     body = _own_words(_body(message))
-    files = _attached(message)
+    names = (part.get_filename() for part in _parts(message))
+    files = [" ".join(_printable(str(name)).split())[:200] for name in names if name]
     text = "\n".join(filter(None, (body, *(f"[file: {name}]" for name in files))))
     if not text and not subject:
         return None
+    written = _header(message, "From")
+    name, address = parseaddr(written)
     own = _ID.findall(_header(message, "Message-ID"))
     answered = _ID.findall(_header(message, "References") + " " + _header(message, "In-Reply-To"))
     listed = parseaddr(_header(message, "List-Id"))[1] or None
@@ -110,7 +104,7 @@ def _mail(raw: bytes, lines: tuple[int, int]) -> Mail | None:
         id=own[0] if own else f"<line-{lines[0]}>",
         parents=tuple(dict.fromkeys(answered)),
         subject=_REPLY_MARKS.sub("", subject) or subject,
-        author=_author(_header(message, "From")),
+        author=name or address or written or "someone",
         moment=_moment(_header(message, "Date")),
         body=text,
         lists=listed,
@@ -131,20 +125,12 @@ def _header(message: Message, name: str) -> str:
     return " ".join(_printable(text).split())
 
 
-def _author(value: str) -> str:
-    name, address = parseaddr(value)
-    return name or address or value or "someone"
-
-
 def _moment(value: str) -> datetime | None:
     try:
         found = parsedate_to_datetime(value)
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
-
-
-# --- the words ----------------------------------------------------------------------------------------
 
 
 def _parts(message: Message) -> Iterator[Message]:
@@ -191,11 +177,6 @@ def _html_text(source: str) -> str:
         return ""  # too deep to be written by anyone
 
 
-def _attached(message: Message) -> list[str]:
-    names = (part.get_filename() for part in _parts(message))
-    return [" ".join(_printable(str(name)).split())[:200] for name in names if name]
-
-
 def _own_words(body: str) -> str:
     """Without what is quoted from others and without the signature: both are found elsewhere, or by nobody."""
     kept: list[str] = []
@@ -214,24 +195,16 @@ def _printable(text: str) -> str:
     return text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8")
 
 
-# --- threads ------------------------------------------------------------------------------------------
-
-
-def _roots(mails: Sequence[Mail]) -> dict[str, str]:
-    """By message, the id that its thread goes by: the oldest message it leads back to, here or elsewhere."""
-    known = {mail.id: mail for mail in reversed(mails)}
-    roots: dict[str, str] = {}
-    for mail in mails:
-        way, here = {mail.id}, mail
-        root = mail.id
-        while here.parents:
-            root = here.parents[0]
-            if root in way or root not in known:
-                break
-            way.add(root)
-            here = known[root]
-        roots[mail.id] = root
-    return roots
+def _root(mail: Mail, known: Mapping[str, Mail]) -> str:
+    """Return the id of a message's thread: the oldest message it leads back to, here or elsewhere."""
+    way, root = {mail.id}, mail.id
+    while mail.parents:
+        root = mail.parents[0]
+        if root in way or root not in known:
+            break
+        way.add(root)
+        mail = known[root]
+    return root
 
 
 def _thread(mail: Mail, root: str, first: Mail) -> Thread:

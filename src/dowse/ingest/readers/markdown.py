@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from functools import cache
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 _FENCES = {"---": ("---", "..."), "+++": ("+++",)}
 _PAIR = re.compile(r"([A-Za-z_][\w .-]{0,60}?)\s*[:=]\s*(.*)")
 _ITEM = re.compile(r"\s*-\s+(.*)")
-_DATES = ("date", "created", "created_at", "published", "timestamp", "updated", "last_updated")
 _LONGEST_LINES = 200  # chosen: a rule line at the top of a long page is not front matter
 
 
@@ -34,16 +32,6 @@ class FrontMatter(msgspec.Struct, frozen=True):
 
     pairs: tuple[tuple[str, str], ...] = ()
     body_start: int = 0  # character offset
-
-    def get(self, *keys: str) -> str | None:
-        """Return the value of the first of the keys that has one."""
-        values = dict(self.pairs)
-        return next((values[key] for key in keys if values.get(key)), None)
-
-    @property
-    def timestamp(self) -> datetime | None:
-        value = self.get(*_DATES)
-        return None if value is None else moment(value)
 
 
 def parse(text: str) -> FrontMatter:
@@ -64,17 +52,6 @@ def parse(text: str) -> FrontMatter:
         elif key and (item := _ITEM.fullmatch(line)) is not None:
             pairs[key] = ", ".join(part for part in (pairs[key], _plain(item[1])) if part)
     return FrontMatter()
-
-
-def moment(value: str) -> datetime | None:
-    """Parse ISO 8601 or seconds since the epoch as aware UTC; a naive time counts as UTC."""
-    try:
-        if re.fullmatch(r"\d{9,11}(\.\d+)?", value):
-            return datetime.fromtimestamp(float(value), UTC)
-        found = datetime.fromisoformat(value)
-    except (ValueError, OverflowError):
-        return None
-    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _plain(value: str) -> str:
@@ -98,8 +75,8 @@ def read_markdown(file: SourceFile) -> Document:
     if not text[front.body_start :].strip():
         front = FrontMatter(front.pairs)  # a page of front matter alone is found by it
     sections = markdown_sections(text, front.body_start)
-    author = front.get("author", "authors")
-    return document_of(file, SectionedText(text, sections, front.get("title"), author, front.timestamp, front.pairs))
+    title = dict(front.pairs).get("title") or None
+    return document_of(file, SectionedText(text, sections, title, front.pairs))
 
 
 @cache

@@ -12,7 +12,6 @@ from functools import partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from inspect import Parameter, signature
-from typing import Any
 
 from dowse.errors import MissingExtraError
 from dowse.ingest.readers.plugin import FunctionReader, text_reader
@@ -26,17 +25,17 @@ _OWN = {
     "text": "readers.text:read_text",
     "slack": "readers.slack:SlackReader",
     "transcript": "readers.transcript:read_transcript",
-    "mail": "readers.mail:MailReader",
-    "rst": "readers.rst:RstReader",
+    "mail": "readers.mail:read_mail",
+    "rst": "readers.rst:read_rst",
     "html": "readers.html:read_html",
-    "docx": "readers.docx:DocxReader",
+    "docx": "readers.docx:read_docx",
     "pdf": "pdf.reader:read_pdf",
     "csv": "readers.csv:read_csv",
     "json": "readers.json:read_json",
     "notebook": "readers.notebook:read_notebook",
     "yaml": "manifests.yaml:read_yaml",
     "dockerfile": "manifests.dockerfile:read_dockerfile",
-    "hcl": "manifests.terraform:HclReader",
+    "hcl": "manifests.terraform:read_hcl",
     "proto": "manifests.proto:read_proto",
     "env": "manifests.env:read_env",
 }
@@ -64,11 +63,8 @@ def _installed(point: EntryPoint) -> Reader:
             f"cannot load the reader {point.name!r} ({point.value}): {err}; install the missing package or uninstall "
             "the one that offers this reader"
         ) from err
-    return text_reader(point.name, found) if _takes_text(found) else found()
-
-
-def _takes_text(found: Any) -> bool:
-    """Tell a function from text to pieces from one without arguments that makes a reader."""
-    if isinstance(found, type):
-        return False
-    return any(each.default is Parameter.empty for each in signature(found).parameters.values())
+    # A function from text to pieces; one without arguments makes a reader.
+    takes_text = not isinstance(found, type) and any(
+        each.default is Parameter.empty for each in signature(found).parameters.values()
+    )
+    return text_reader(point.name, found) if takes_text else found()

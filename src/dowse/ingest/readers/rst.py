@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
 
-from dowse.ingest.chunking.document import decode
+from dowse.ingest.chunking.document import decode, starts_of
 from dowse.ingest.chunking.page import SectionedText, document_of
 from dowse.ingest.chunking.sections import CutPoint, sections_of
-from dowse.ingest.readers.markdown import moment
 from dowse.ports import SourceFile
 from dowse.types import Document
 
@@ -27,28 +24,13 @@ _BIBLIOGRAPHIC = re.compile("authors?|date|doi|keywords|status|version|organizat
 _FIELD_LINES = 40  # chosen: bibliographic fields stand at the top
 
 
-@dataclass(frozen=True)
-class RstReader:
-    """Finds sections, lists, directives and tables by their layout; the text itself is kept as written."""
-
-    name: str = "rst"
-
-    def read(self, file: SourceFile) -> Document:
-        text = decode(file.data)
-        lines = text.split("\n")
-        offsets = list(accumulate((len(line) + 1 for line in lines), initial=0))
-        sections = sections_of(_marks(lines, offsets), 0, len(text))
-        meta = _fields(lines)
-        said = dict(meta)
-        page = SectionedText(
-            text,
-            sections,
-            said.get("title"),
-            said.get("author") or said.get("authors"),
-            moment(said.get("date", "")),
-            meta,
-        )
-        return document_of(file, page)
+def read_rst(file: SourceFile) -> Document:
+    """Read sections, lists, directives and tables by their layout; the text itself is kept as written."""
+    text = decode(file.data)
+    lines = text.split("\n")
+    sections = sections_of(_marks(lines, starts_of(text)), 0, len(text))
+    fields = _fields(lines)
+    return document_of(file, SectionedText(text, sections, fields.get("title"), tuple(fields.items())))
 
 
 def _marks(lines: Sequence[str], offsets: Sequence[int]) -> Iterator[CutPoint]:
@@ -91,11 +73,11 @@ def _is_adornment(line: str) -> bool:
     return len(line.rstrip()) >= 2 and _ADORNMENT.fullmatch(line) is not None and line.rstrip() not in ("..", "::")
 
 
-def _fields(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """The bibliographic fields at the top, each key once and in lower case."""
+def _fields(lines: Sequence[str]) -> dict[str, str]:
+    """Return the bibliographic fields at the top, each key once and in lower case."""
     pairs: dict[str, str] = {}
     for line in lines[:_FIELD_LINES]:
         found = _FIELD.fullmatch(line.rstrip())
         if found and _BIBLIOGRAPHIC.fullmatch(found[1].lower()):
             pairs.setdefault(found[1].lower(), found[2].strip())
-    return tuple(pairs.items())
+    return pairs

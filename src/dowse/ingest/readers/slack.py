@@ -56,7 +56,12 @@ class SlackReader:
         items = items_of(text)
         if day and items is not None and looks_like_messages(items):
             workspace = self._workspace(file, day["root"])
-            return _channel_day(file, day, messages_of(items, workspace), _host(text), workspace)
+            messages = messages_of(items, workspace)
+            host = found[1] if (found := _HOST.search(text)) else None  # of a file or link of that day
+            first = next((message.moment for message in messages if message.moment), None)
+            threads = [_thread(file, day, group, host, workspace) for group in _groups(messages)]
+            heading = Heading(f"#{day['channel']} {day['day']}", timestamp=first)
+            return build_threads(file, CorpusType.CONVO_SLACK, heading, threads)
         if day and items == []:
             return build_threads(file, CorpusType.CONVO_SLACK, Heading(file.path), [])
         if items is not None and self._is_export(file):
@@ -66,7 +71,14 @@ class SlackReader:
     def _workspace(self, file: SourceFile, root: str | None) -> Workspace:
         key = f"{file.source}/{root or ''}"
         if key not in self.workspaces:
-            self.workspaces[key] = _workspace(file, root)
+            entries = (entry for name in _LISTS for entry in _listed(file, _below(root, name)))
+            channels = {
+                entry["id"]: entry["name"] if isinstance(entry.get("name"), str) else entry["id"]
+                for entry in entries
+                if isinstance(entry, dict) and isinstance(entry.get("id"), str)
+            }
+            ids = {name: each for each, name in channels.items()}
+            self.workspaces[key] = Workspace(people_of(_listed(file, _below(root, _PEOPLE))), channels, ids)
         return self.workspaces[key]
 
     def _is_export(self, file: SourceFile) -> bool:
@@ -74,16 +86,6 @@ class SlackReader:
         folder, _, name = file.path.rpartition("/")
         other = _LISTS[0] if name == _PEOPLE else _PEOPLE
         return name in (*_LISTS, _PEOPLE, _LOG) and sibling_bytes(file, _below(folder, other)) is not None
-
-
-def _workspace(file: SourceFile, root: str | None) -> Workspace:
-    people = people_of(_listed(file, _below(root, _PEOPLE)))
-    channels: dict[str, str] = {}
-    for name in _LISTS:
-        for entry in _listed(file, _below(root, name)):
-            if isinstance(entry, dict) and isinstance(entry.get("id"), str):
-                channels[entry["id"]] = entry["name"] if isinstance(entry.get("name"), str) else entry["id"]
-    return Workspace(people, channels, {name: each for each, name in channels.items()})
 
 
 def _listed(file: SourceFile, path: str) -> list[Any]:
@@ -97,19 +99,6 @@ def _listed(file: SourceFile, path: str) -> list[Any]:
 
 def _below(folder: str | None, name: str) -> str:
     return f"{folder}/{name}" if folder else name
-
-
-# --- a channel's day ----------------------------------------------------------------------------------
-
-
-def _channel_day(
-    file: SourceFile, day: re.Match[str], messages: Sequence[Message], host: str | None, workspace: Workspace
-) -> Document:
-    channel = day["channel"]
-    first = next((message.moment for message in messages if message.moment), None)
-    heading = Heading(f"#{channel} {day['day']}", timestamp=first)
-    threads = [_thread(file, day, group, host, workspace) for group in _groups(messages)]
-    return build_threads(file, CorpusType.CONVO_SLACK, heading, threads)
 
 
 def _groups(messages: Sequence[Message]) -> list[list[Message]]:
@@ -199,15 +188,6 @@ def _days(day: date) -> list[str]:
 def _short(text: str, limit_chars: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= limit_chars else line[: limit_chars - 1].rstrip() + "…"
-
-
-def _host(text: str) -> str | None:
-    """Return the workspace's own address, where a file or link of that day holds it."""
-    found = _HOST.search(text)
-    return found[1] if found else None
-
-
-# --- the lists ----------------------------------------------------------------------------------------
 
 
 def _directory(file: SourceFile, items: Iterable[tuple[dict[str, Any], tuple[int, int]]]) -> Document:

@@ -51,16 +51,14 @@ def read_transcript(file: SourceFile) -> Document:
     if not speeches:
         return read_text(file)
     started, has_time = _started(file, lines, cues=cues)
-    title = _title(file)
+    stem = file_name(file).rpartition(".")[0] or file_name(file)
+    title = " ".join(_WORDS.findall(_DATE.sub(" ", stem))) or stem  # the file's name as words, without its date
     turns = tuple(_turn(speech, started if has_time else None) for speech in _joined(speeches))
     people = ", ".join(dict.fromkeys(speech.speaker for speech in speeches if speech.speaker))
     meta = (("participants", people),) if people else ()
     thread = Thread(turns, prefix=(title, started.date().isoformat()) if started else (title,))
     heading = Heading(title, timestamp=started, meta=meta)
     return build_threads(file, CorpusType.CONVO_TRANSCRIPT, heading, [thread])
-
-
-# --- subtitles ----------------------------------------------------------------------------------------
 
 
 def _cues(lines: Sequence[str]) -> Iterator[Utterance]:
@@ -90,9 +88,6 @@ def _plain(line: str) -> str:
     return " ".join(unescape(_TAG.sub("", line[:LONGEST_LINE_CHARS])).split())
 
 
-# --- lines with speakers ------------------------------------------------------------------------------
-
-
 def _spoken(lines: Sequence[str]) -> list[Utterance]:
     """Return the turns of a conversation: several turns, most of the lines, one speaker twice."""
     found: list[Utterance] = []
@@ -114,9 +109,6 @@ def _spoken(lines: Sequence[str]) -> list[Utterance]:
         len(found) >= FEWEST_TURNS and max(speakers.values()) > 1 and len(found) + inside >= 2 * SPOKEN_SHARE * filled
     )
     return [speech for speech in found if speech.words] if talk and 2 * len(speakers) <= len(found) + 2 else []
-
-
-# --- turns --------------------------------------------------------------------------------------------
 
 
 def _joined(speeches: Iterable[Utterance]) -> Iterator[Utterance]:
@@ -161,9 +153,3 @@ def _started(file: SourceFile, lines: Sequence[str], *, cues: bool) -> tuple[dat
             except ValueError:
                 continue
     return None, False
-
-
-def _title(file: SourceFile) -> str:
-    """Return the file's name as words, without its date."""
-    stem = file_name(file).rpartition(".")[0] or file_name(file)
-    return " ".join(_WORDS.findall(_DATE.sub(" ", stem))) or stem

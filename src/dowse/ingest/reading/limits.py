@@ -1,13 +1,19 @@
-"""Limits of reading in this process: a time limit by alarm, and rarer garbage collection."""
+"""Limits of reading: a time limit by alarm, few results ahead of the writer, rarer garbage collection."""
 
 from __future__ import annotations
 
 import gc
 import signal
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from types import FrameType
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 FILE_S = 10.0  # chosen: a file that takes longer is broken or hostile
 WORKER_BYTES = 768 << 20  # address space of a worker; chosen: two of them and the writer stay under 1.5 GB
@@ -20,6 +26,20 @@ class OverdueError(BaseException):
 
 def overdue(limit_s: float) -> str:
     return f"skipped: reading took more than {limit_s:g} s"
+
+
+def in_order(
+    threads: ThreadPoolExecutor, work: Callable[[T], R], items: Iterable[T], ahead: int
+) -> Iterator[tuple[T, R]]:
+    """Yield items with their results, in order; at most `ahead` of them are in progress or done at a time."""
+    under_way: deque[tuple[T, Future[R]]] = deque()
+    for item in items:
+        under_way.append((item, threads.submit(work, item)))
+        if len(under_way) >= ahead:
+            first, future = under_way.popleft()
+            yield first, future.result()
+    for item, future in under_way:
+        yield item, future.result()
 
 
 def can_interrupt() -> bool:

@@ -11,9 +11,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from queue import SimpleQueue
 from signal import Signals
@@ -21,7 +20,7 @@ from typing import IO, TYPE_CHECKING
 
 import msgspec
 
-from dowse.ingest.reading.limits import FILE_S, WORKER_BYTES, OverdueError, at_most, overdue
+from dowse.ingest.reading.limits import FILE_S, WORKER_BYTES, OverdueError, at_most, in_order, overdue
 from dowse.ingest.reading.read_file import FileReader, ReadResult, Task
 from dowse.ingest.reading.worker import OUT_OF_MEMORY
 
@@ -72,14 +71,8 @@ def read_in_workers(workers: int, tasks: Iterable[Task], limits: ReadLimits) -> 
 
     threads = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="dowse-read")
     try:
-        under_way: deque[tuple[Sequence[Task], Future[list[ReadResult]]]] = deque()
-        for batch in _batches(tasks):
-            under_way.append((batch, threads.submit(read, batch)))
-            if len(under_way) >= _AHEAD * workers:
-                first, future = under_way.popleft()
-                yield from zip(first, future.result(), strict=True)
-        for first, future in under_way:
-            yield from zip(first, future.result(), strict=True)
+        for batch, results in in_order(threads, read, _batches(tasks), _AHEAD * workers):
+            yield from zip(batch, results, strict=True)
     finally:
         for worker in everyone:
             worker.stop()

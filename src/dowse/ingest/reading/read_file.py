@@ -65,7 +65,13 @@ class FileReader:
 
     def read(self, task: Task) -> ReadResult:
         """Read one file. Bad input is a result, and so is the failure of a reader."""
-        content = _content(task)
+        content: FileContent | Unread
+        if task.data is None:
+            content = read_content(task.full_path, task.max_bytes, sniff=not task.kind.known)
+        elif not task.kind.known and is_binary(task.data):
+            content = Unread(BINARY, binary=True)
+        else:
+            content = FileContent(task.data, task.modified_ns)
         if isinstance(content, Unread):
             skip = content.binary and not task.explicit
             return ReadResult(skip=Skip.BINARY) if skip else ReadResult(problem=content.reason)
@@ -74,11 +80,21 @@ class FileReader:
         reason = None if task.explicit else generated(task.path, task.kind, content.data)
         if reason is not None:
             return ReadResult(skip=reason)
-        name = task.kind.reader
+        kind, name = task.kind, task.kind.reader
+        file = SourceFile(
+            task.source,
+            task.path,
+            content.data,
+            content.modified_ns,
+            language=kind.language if kind.own else None,
+            corpus_type=kind.corpus_type.value if kind.own else None,
+            full_path=task.full_path,
+            kind=kind,
+        )
         try:
             if name not in self._readers:
                 self._readers[name] = self._factories[name]()
-            document, count = read_masked(self._readers[name], _source_file(task, content))
+            document, count = read_masked(self._readers[name], file)
         except (BadRequestError, MissingExtraError) as err:
             return ReadResult(problem=str(err))
         except _FAULTS as err:  # of a parser that met hostile input, or a bug: the other files are still read
@@ -91,28 +107,6 @@ class FileReader:
             return ReadResult(skip=Skip.EMPTY)
         document = with_facts(_with_origin(task, document))
         return ReadResult(document=with_structure(with_parents(document)), masked=count)
-
-
-def _content(task: Task) -> FileContent | Unread:
-    if task.data is None:
-        return read_content(task.full_path, task.max_bytes, sniff=not task.kind.known)
-    if not task.kind.known and is_binary(task.data):
-        return Unread(BINARY, binary=True)
-    return FileContent(task.data, task.modified_ns)
-
-
-def _source_file(task: Task, content: FileContent) -> SourceFile:
-    kind = task.kind
-    return SourceFile(
-        task.source,
-        task.path,
-        content.data,
-        content.modified_ns,
-        language=kind.language if kind.own else None,
-        corpus_type=kind.corpus_type.value if kind.own else None,
-        full_path=task.full_path,
-        kind=kind,
-    )
 
 
 def _with_origin(task: Task, document: Document) -> Document:

@@ -22,7 +22,9 @@ def main(handle: int, memory_bytes: int) -> None:
     """Serve tasks. A bug in a reader ends the worker; the pool finds the traceback in its output."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process handles ctrl-C
     reader = FileReader(find_readers())
-    _limit(memory_bytes)
+    _, most = resource.getrlimit(resource.RLIMIT_AS)  # a limit that is already set stays
+    bound = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
+    resource.setrlimit(resource.RLIMIT_AS, (bound, most))
     decoder = msgspec.msgpack.Decoder(Task)
     with Connection(handle) as pool, rare_collections():
         pool.send_bytes(b"")
@@ -38,10 +40,3 @@ def main(handle: int, memory_bytes: int) -> None:
             pool.send_bytes(msgspec.msgpack.encode(result))
             if result.problem == OUT_OF_MEMORY:
                 return  # this process may be in a bad state
-
-
-def _limit(memory_bytes: int) -> None:
-    """Limit the memory of this process, but never above a limit that is already set."""
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    bound = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
-    resource.setrlimit(resource.RLIMIT_AS, (bound, most))

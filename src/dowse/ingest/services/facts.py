@@ -77,8 +77,10 @@ def _facts(chunk: Chunk) -> Iterator[ServiceFact]:
     if "://" in text:
         yield from _literals(text, language)
     for kind, marks, pattern in (("stub", _STUB_MARKS, _STUB), ("offers", _OFFER_MARKS, _OFFER)):
-        for name in _named(pattern, text) if _holds(text, marks) else ():
-            yield ServiceFact(kind, name=name, type="grpc", language=language)
+        for found in pattern.finditer(text) if _holds(text, marks) else ():
+            name = found[found.lastgroup or 0]
+            if len(name) > 2:
+                yield ServiceFact(kind, name=name.removesuffix("Service"), type="grpc", language=language)
 
 
 def _holds(text: str, marks: Iterable[str]) -> bool:
@@ -96,13 +98,6 @@ def _literals(text: str, language: str) -> Iterator[ServiceFact]:
         kind = "calls" if _HTTP_CLIENT.search(line) else "names"
         for address in addresses(found["address"]):
             yield ServiceFact(kind, name=address.host, value=str(address), type=address.type, language=language)
-
-
-def _named(pattern: re.Pattern[str], text: str) -> Iterator[str]:
-    for found in pattern.finditer(text):
-        name = next((each for each in found.groups() if each), "")
-        if len(name) > 2:
-            yield name.removesuffix("Service")
 
 
 # Last word of settings that hold an address; `_NAME`, `_PATH` and the like do not.

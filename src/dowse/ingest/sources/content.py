@@ -62,7 +62,7 @@ def _read_once(path: str, max_bytes: int, *, sniff: bool) -> FileContent | Unrea
     """Read a file; None if it changed meanwhile."""
     # Non-blocking: the path may have become a FIFO since the walk, and opening one waits for a writer.
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(handle, "rb", buffering=0) as file:
+    with open(handle, "rb") as file:
         before = os.fstat(handle)
         if not stat.S_ISREG(before.st_mode):
             return Unread("not a regular file")
@@ -71,7 +71,7 @@ def _read_once(path: str, max_bytes: int, *, sniff: bool) -> FileContent | Unrea
         head = file.read(SNIFF_BYTES)
         if sniff and is_binary(head):
             return Unread(BINARY, binary=True)
-        data = head + _remainder(handle, before.st_size - len(head))
+        data = head + file.read(max(before.st_size + 1 - len(head), 0))  # one byte more shows that the file grew
         after = os.fstat(handle)
     same = (before.st_mtime_ns, before.st_ctime_ns) == (after.st_mtime_ns, after.st_ctime_ns)
     return FileContent(data, after.st_mtime_ns) if same and before.st_size == len(data) == after.st_size else None
@@ -81,33 +81,19 @@ def too_large(size_bytes: int, max_bytes: int) -> str:
     return f"too large: {size_bytes:,} bytes, the limit is {max_bytes:,}; raise it with --max-file-size"
 
 
-def _remainder(handle: int, size_bytes: int) -> bytes:
-    """Read the rest of a file and up to one byte more, which shows that the file grew."""
-    parts: list[bytes] = []
-    left = size_bytes + 1
-    while left > 0 and (part := os.read(handle, left)):
-        parts.append(part)
-        left -= len(part)
-    return b"".join(parts)
-
-
 def held_bytes(files: Sequence[FoundFile], max_bytes: int) -> Iterator[tuple[FoundFile, bytes | Unread | None]]:
     """Pair each file with its bytes if an archive or a commit holds them, else with None.
 
     Each archive is opened once and read front to end, in its own order; each repository needs one process.
     """
-    for (member, blob, path), group in groupby(files, key=_holder):
-        if member:
-            yield from _from_archive(path, list(group), max_bytes)
+    holders = groupby(files, key=lambda file: (file.full_path if file.member or file.blob else "", bool(file.blob)))
+    for (path, blob), group in holders:
+        if not path:
+            yield from ((file, None) for file in group)
         elif blob:
             yield from _from_commit(path, list(group))
         else:
-            yield from ((file, None) for file in group)
-
-
-def _holder(file: FoundFile) -> tuple[bool, bool, str]:
-    member, blob = file.member is not None, file.blob is not None
-    return member, blob, file.full_path if member or blob else ""
+            yield from _from_archive(path, list(group), max_bytes)
 
 
 def _from_archive(path: str, files: Sequence[FoundFile], max_bytes: int) -> Iterator[tuple[FoundFile, bytes | Unread]]:

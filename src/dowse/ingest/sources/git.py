@@ -60,7 +60,7 @@ def resolve(root: str, rev: str) -> Commit:
     try:
         found = output(root, "rev-parse", "--verify", "--quiet", "--end-of-options", rev + "^{commit}")
     except GitFailedError as err:
-        raise BadRequestError(f"{root} has no revision {rev!r}; `git -C {root} log` lists them ({err})") from err
+        raise BadRequestError(f"no revision {rev!r} in {root} ({err}); run `git -C {root} log --all`") from err
     commit = found.decode().strip()
     if commit not in (found_commits := commits(root, [commit])):
         raise BadRequestError(f"git cannot read commit {commit} of {root}; run `git fsck`")

@@ -47,16 +47,15 @@ class History:
 
     def moved_on(self, file: FoundFile) -> bool:
         """Test whether a commit touched the file since the last run: same bytes can have a new author."""
-        if file.repo is None or file.member is not None or file.repo not in self._moved:
-            return False
-        return _path(file, file.repo) in self._moved[file.repo]
+        place = _place(file)
+        return place is not None and place[1] in self._moved.get(place[0], ())
 
     def load(self, files: Sequence[FoundFile]) -> list[str]:
         """Find the commits of these files; return notes about those without one."""
         wanted: dict[Repo, dict[str, FoundFile]] = defaultdict(dict)
         for file in files:
-            if file.repo and file.member is None and file.repo in self.heads:
-                wanted[file.repo][_path(file, file.repo)] = file
+            if (place := _place(file)) and place[0] in self.heads:
+                wanted[place[0]][place[1]] = file
         notes: list[str] = []
         for repo, paths in wanted.items():
             try:
@@ -81,9 +80,8 @@ class History:
         return [] if complete else [f"{repo.root}: the history is long; {missing:,} files have no author and date"]
 
     def of(self, file: FoundFile) -> Commit | None:
-        if file.repo is None or file.member is not None:
-            return None
-        return self._found.get((file.repo, _path(file, file.repo)))
+        place = _place(file)
+        return self._found.get(place) if place else None
 
     def _stored(self, file: FoundFile) -> str | None:
         info = self._known.get((file.source.name, file.path))
@@ -99,6 +97,9 @@ def remember_heads(store: Store, history: History, found: Discovery) -> None:
             store.set_fact(_HEAD + repo.root, history.heads[repo])
 
 
-def _path(file: FoundFile, repo: Repo) -> str:
-    """Return the path from the root of the repository. A file of a commit has that path already."""
-    return file.path if file.blob is not None else path_in(repo.root, f"{file.source.root.rstrip('/')}/{file.path}")
+def _place(file: FoundFile) -> tuple[Repo, str] | None:
+    """Return the repository of a file and its path there, which a file of a commit has already."""
+    if file.repo is None or file.member is not None:
+        return None
+    disk = f"{file.source.root.rstrip('/')}/{file.path}"
+    return file.repo, file.path if file.blob is not None else path_in(file.repo.root, disk)

@@ -94,7 +94,7 @@ def _repository(root: str) -> str:
         return inner
     kind, _, path = _small(inner).partition(":")
     if kind != "gitdir":
-        raise GitFailedError(f"{inner} is neither a folder nor a file that names one")
+        raise GitFailedError(f"{inner} is neither a folder nor a file with a line `gitdir: PATH`")
     return os.path.join(root, path.strip())
 
 
@@ -138,4 +138,4 @@ def _small(path: str) -> str:
                 raise GitFailedError(f"{path} is not a regular file")
             return os.fsdecode(file.read(_SMALL_BYTES))
     except OSError as err:
-        raise GitFailedError(f"{path}: {err.strerror}; no git repository") from err
+        raise GitFailedError(f"not a git repository ({path}: {err.strerror})") from err

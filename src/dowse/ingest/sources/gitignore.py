@@ -11,8 +11,8 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import groupby
+from typing import NamedTuple
 
 from dowse.globs import linear_expression
 
@@ -39,19 +39,12 @@ class Pattern:
     folders_only: bool
 
 
-@dataclass(frozen=True)
-class PatternGroup:
+class PatternGroup(NamedTuple):
     """Neighbouring patterns of one polarity, which can be asked in one go."""
 
-    patterns: tuple[Pattern, ...]
-
-    @cached_property
-    def for_folders(self) -> re.Pattern[str]:
-        return _any_of(self.patterns)
-
-    @cached_property
-    def for_files(self) -> re.Pattern[str]:
-        return _any_of(pattern for pattern in self.patterns if not pattern.folders_only)
+    negated: bool
+    for_folders: re.Pattern[str]
+    for_files: re.Pattern[str]
 
 
 @dataclass(frozen=True)
@@ -75,7 +68,7 @@ class Rules:
             inner = path[len(folder) :]
             for group in reversed(groups):
                 if (group.for_folders if is_folder else group.for_files).fullmatch(inner):
-                    return not group.patterns[0].negated
+                    return not group.negated
         return False
 
 
@@ -90,8 +83,12 @@ def read_rules(rules: Rules, folder: str, files: Sequence[str] | None = None) ->
 
 
 def parse(lines: Iterable[str]) -> tuple[PatternGroup, ...]:
-    patterns = [pattern for line in lines if (pattern := _pattern(line))]
-    return tuple(PatternGroup(tuple(run)) for _, run in groupby(patterns, key=lambda pattern: pattern.negated))
+    groups: list[PatternGroup] = []
+    for negated, run in groupby(filter(None, map(_pattern, lines)), key=lambda pattern: pattern.negated):
+        patterns = list(run)
+        files = [pattern for pattern in patterns if not pattern.folders_only]
+        groups.append(PatternGroup(negated, _any_of(patterns), _any_of(files)))
+    return tuple(groups)
 
 
 def _pattern(line: str) -> Pattern | None:

@@ -121,7 +121,7 @@ def _real(path: Path) -> str:
     except OSError as err:
         why = "" if isinstance(err, FileNotFoundError) else f" ({err.strerror})"
         raise NotFoundError(
-            f"no such file or folder: {path}{why}; to remove it from the index, type `dowse remove {path}`"
+            f"no such file or folder: {path}{why}; check the path, or run `dowse remove {path}` if you deleted it"
         ) from err
     try:
         real.encode()

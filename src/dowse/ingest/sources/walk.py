@@ -75,32 +75,14 @@ class WalkOptions(msgspec.Struct, frozen=True):
     only: frozenset[str] | None = None  # absolute paths that changed, if known; other files are ignored
 
 
-class Discovery(msgspec.Struct, frozen=True):
-    """Result of a walk."""
-
-    files: tuple[FoundFile, ...]  # by source, then path
-    scopes: tuple[Scope, ...]  # stored documents from there that were not found are removed
-    unlisted: tuple[Scope, ...]  # not readable now: stored documents from there stay
-    skipped: tuple[tuple[Skip, int], ...]
-    problems: tuple[Problem, ...]
-    left_out: tuple[Problem, ...] = ()  # every skipped file with its reason, with `listing`
-
-
 def discover(requests: Sequence[IndexRequest], registered: Sequence[Source], options: WalkOptions) -> Discovery:
     """Find every requested file once, even if requests overlap."""
     resolved = resolve(requests, registered)
     roots = {source.root: source for source in (*registered, *(each.source for each in resolved))}
-    walk = _Walk(options, roots)
+    found = Discovery(options, roots)
     for each in resolved:
-        walk.add(each)
-    return Discovery(
-        files=tuple(sorted(walk.files.values(), key=lambda file: (file.source.name, file.path))),
-        scopes=tuple(walk.scopes),
-        unlisted=tuple(walk.unlisted),
-        skipped=tuple(walk.skipped.items()),
-        problems=tuple(walk.problems),
-        left_out=tuple(walk.left_out),
-    )
+        found.add(each)
+    return found
 
 
 def matches_glob(path: str, glob: str) -> bool:
@@ -126,18 +108,23 @@ class _Folder(msgspec.Struct, frozen=True):
 
 
 @dataclass
-class _Walk:
-    """State of one walk."""
+class Discovery:
+    """Walk over requests, and its result."""
 
     options: WalkOptions
     roots: dict[str, Source]
-    files: dict[tuple[str, str], FoundFile] = field(default_factory=dict)
-    scopes: list[Scope] = field(default_factory=list)
-    unlisted: list[Scope] = field(default_factory=list)
+    by_path: dict[tuple[str, str], FoundFile] = field(default_factory=dict)  # by source and path
+    scopes: list[Scope] = field(default_factory=list)  # stored documents from there that were not found are removed
+    unlisted: list[Scope] = field(default_factory=list)  # not readable now: stored documents from there stay
     skipped: Counter[Skip] = field(default_factory=Counter)
-    left_out: list[Problem] = field(default_factory=list)
+    left_out: list[Problem] = field(default_factory=list)  # every skipped file with its reason, with `listing`
     problems: list[Problem] = field(default_factory=list)
     walked: set[tuple[str, str | None]] = field(default_factory=set)
+
+    @cached_property
+    def files(self) -> tuple[FoundFile, ...]:
+        """All files of the finished walk by source, then path."""
+        return tuple(file for _, file in sorted(self.by_path.items()))
 
     def add(self, request: ResolvedRequest) -> None:
         path, source = request.path, request.source
@@ -147,7 +134,10 @@ class _Walk:
         if request.rev is not None:
             self._add_revision(request, request.rev)
             return
-        whole = self._add_scopes(request)
+        only = self.options.only
+        whole = only is None or any(is_inside(path, each) for each in only)  # or only a part of the request
+        paths = [path] if whole else [each for each in only or () if is_inside(each, path)]
+        self.scopes += [Scope(source.name, path_in(source.root, each), request.glob) for each in paths]
         root = git_root(path)
         repo = Repo(root) if root else None
         if request.is_folder:
@@ -155,14 +145,6 @@ class _Walk:
             self._walk(_Folder(path, source, rules, repo, request.glob, request.archives, whole))
         elif whole:
             self._add_file(source, path, path, repo, explicit=True)
-
-    def _add_scopes(self, request: ResolvedRequest) -> bool:
-        """Note the scopes that this walk covers. False if they are only a part of the request."""
-        source, only = request.source, self.options.only
-        whole = only is None or any(is_inside(request.path, each) for each in only)
-        paths = [request.path] if whole else [each for each in only or () if is_inside(each, request.path)]
-        self.scopes += [Scope(source.name, path_in(source.root, each), request.glob) for each in paths]
-        return whole
 
     @cached_property
     def _folders_above_changes(self) -> frozenset[str]:
@@ -257,7 +239,7 @@ class _Walk:
     ) -> None:
         """Add a file on disk; `full_path` is the target of a symlink, None if that is outside of the source."""
         path = path_in(source.root, shown)
-        if (source.name, path) in self.files and not explicit:
+        if (source.name, path) in self.by_path and not explicit:
             return
         if full_path is None:
             self._skip(Skip.SYMLINK, shown)
@@ -282,7 +264,7 @@ class _Walk:
         elif explicit and is_binary_name(path, self.options.readers):
             self._problem(shown, BINARY)
         else:
-            self.files[source.name, path] = file
+            self.by_path[source.name, path] = file
 
     def _refuse(self, file: FoundFile, shown: str, reason: Skip, problem: str) -> None:
         if file.explicit:
@@ -340,7 +322,7 @@ class _Walk:
         if reason is not None:
             self._skip(reason, shown)
         else:
-            self.files.setdefault((found.source.name, found.path), found)
+            self.by_path.setdefault((found.source.name, found.path), found)
 
     def _skip(self, reason: Skip, path: str) -> None:
         self.skipped[reason] += 1

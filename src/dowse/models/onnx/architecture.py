@@ -82,14 +82,14 @@ def architecture(config: Mapping[str, Any], folder: Path) -> Architecture:
         # All but BERT count positions from the padding id + 1.
         first_position = 0 if kind == "bert" else config["pad_token_id"] + 1
         return Architecture(_bert_shape(config, folder), _BERT_NAMES, first_position)
-    raise _unsupported(folder, f"model type {kind!r}; supported are {', '.join(MODEL_TYPES)}")
+    raise unsupported(folder, f"model type {kind!r}; supported are {', '.join(MODEL_TYPES)}")
 
 
 def _bert_shape(config: Mapping[str, Any], folder: Path) -> EncoderShape:
     if config.get("hidden_act", "gelu") != "gelu":
-        raise _unsupported(folder, f"activation {config['hidden_act']!r}; supported is 'gelu'")
+        raise unsupported(folder, f"activation {config['hidden_act']!r}; supported is 'gelu'")
     if config.get("position_embedding_type", "absolute") != "absolute":
-        raise _unsupported(folder, f"positions of type {config['position_embedding_type']!r}; supported is 'absolute'")
+        raise unsupported(folder, f"positions of type {config['position_embedding_type']!r}; supported is 'absolute'")
     return EncoderShape(
         layers=config["num_hidden_layers"],
         hidden=config["hidden_size"],
@@ -102,16 +102,16 @@ def _bert_shape(config: Mapping[str, Any], folder: Path) -> EncoderShape:
 def _nomic_shape(config: Mapping[str, Any], folder: Path) -> EncoderShape:
     """Read the shape; defaults are those of the configuration class of nomic_bert."""
     if "n_embd" not in config:
-        raise _unsupported(
+        raise unsupported(
             folder, "a nomic_bert config without 'n_embd'; supported is the layout with the names of GPT-2"
         )
     if (activation := config.get("activation_function")) != "swiglu":
-        raise _unsupported(folder, f"activation {activation!r}; supported is 'swiglu'")
+        raise unsupported(folder, f"activation {activation!r}; supported is 'swiglu'")
     if (fraction := config.get("rotary_emb_fraction", 0.0)) != 1:
-        raise _unsupported(folder, f"rotary_emb_fraction {fraction}; supported is 1.0")
+        raise unsupported(folder, f"rotary_emb_fraction {fraction}; supported is 1.0")
     for switch in _NOMIC_OFF:
         if config.get(switch):
-            raise _unsupported(folder, f"{switch} {config[switch]}; supported is a nomic_bert without it")
+            raise unsupported(folder, f"{switch} {config[switch]}; supported is a nomic_bert without it")
     # Beyond the trained positions some models change the base with the length (rotary_scaling_factor): texts are cut.
     trained = config.get("max_trained_positions") or _NOMIC_TRAINED_POSITIONS
     return EncoderShape(
@@ -132,7 +132,7 @@ def _nomic_width(config: Mapping[str, Any]) -> int:
     return -(-wanted // 256) * 256
 
 
-def _unsupported(folder: Path, what: str) -> BadRequestError:
+def unsupported(folder: Path, what: str) -> BadRequestError:
     return BadRequestError(
         f"model folder {folder} has {what}. Choose another model (`dowse models list`), or serve this one behind an "
         "OpenAI-compatible address (https://host/v1#model)"

@@ -1,17 +1,14 @@
-"""Encoders: token ids to the vector of a text or the logits of a pair, computed by onnxruntime."""
+"""Encoder: token ids to the vector of a text or the logits of a pair, computed by onnxruntime."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dowse.models.onnx.graph_builder import pair_graph
 from dowse.models.onnx.prepared import PreparedModel
-from dowse.models.onnx.quantise import graph_tensors
-from dowse.models.onnx.weights import FolderWeights, ModelWeights
+from dowse.models.onnx.weights import ModelWeights
 
 _LOG_ERRORS_ONLY = 3  # onnxruntime's severity
 
@@ -25,57 +22,28 @@ class Encoder:
     """
 
     def __init__(self, weights: ModelWeights, made: PreparedModel) -> None:
-        self._weights = weights
-        self._offsets = weights.offsets()
-        self._session = OnnxSession(made.graph, made.tensors)
-
-    @property
-    def longest(self) -> int:
-        """Number of positions of the model."""
-        return len(self._offsets)
-
-    def run(self, ids: Sequence[int]) -> NDArray[np.float32]:
-        return self._session.run(self._embedded(ids))
-
-    def _embedded(self, ids: Sequence[int]) -> NDArray[np.float32]:
-        return self._weights.rows(np.asarray(ids, np.int64)) + self._offsets[: len(ids)]
-
-
-class PairEncoder(Encoder):
-    """Encoder of pairs for a cross-encoder; safe to share between threads."""
-
-    def __init__(self, weights: FolderWeights, *, exact: bool = False) -> None:
-        head = weights.pair_head()
-        self.labels = len(head["classifier.bias"])
-        tensors = graph_tensors(weights, exact=exact) | {
-            name: np.require(array.T, requirements=["C", "A"]) for name, array in head.items()
-        }
-        super().__init__(weights, PreparedModel(pair_graph(weights.shape, self.labels, exact=exact), tensors))
-        self._shift = weights.type_shift()
-
-    def run_pair(self, ids: Sequence[int], types: Sequence[int]) -> NDArray[np.float32]:
-        """Run a pair; `types` are 0 for the first text and 1 for the second."""
-        return self._session.run(self._embedded(ids) + np.asarray(types, np.float32)[:, None] * self._shift)
-
-
-class OnnxSession:
-    """Session of onnxruntime and its tensors, which it does not copy and which must live as long."""
-
-    def __init__(self, graph: bytes, tensors: Mapping[str, NDArray[Any]]) -> None:
         import onnxruntime as ort
 
+        self._weights = weights
+        self._offsets = weights.offsets()
+        self.longest = len(self._offsets)  # number of positions of the model
         ort.disable_telemetry_events()
         options = ort.SessionOptions()
         options.log_severity_level = _LOG_ERRORS_ONLY
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         # The next level would fuse Add and LayerNormalization, which is slower (see `graph_builder`).
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        self._tensors = tensors
-        self._values = [ort.OrtValue.ortvalue_from_numpy(tensor) for tensor in tensors.values()]
-        options.add_external_initializers(list(tensors), self._values)
-        self._session = ort.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+        self._tensors = made.tensors  # the session does not copy them: they must live as long
+        self._values = [ort.OrtValue.ortvalue_from_numpy(tensor) for tensor in made.tensors.values()]
+        options.add_external_initializers(list(made.tensors), self._values)
+        self._session = ort.InferenceSession(made.graph, options, providers=["CPUExecutionProvider"])
 
-    def run(self, embedded: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Run one text, [tokens, hidden], and return the only row of the first output."""
+    def run(
+        self, ids: Sequence[int] | NDArray[np.int64], shift: NDArray[np.float32] | None = None
+    ) -> NDArray[np.float32]:
+        """Run one text and return the only row of the first output; `shift` is added to the rows of its tokens."""
+        embedded = self._weights.rows(np.asarray(ids, np.int64)) + self._offsets[: len(ids)]
+        if shift is not None:
+            embedded += shift
         row: NDArray[np.float32] = self._session.run(None, {"embedded": embedded[None]})[0][0]
         return row

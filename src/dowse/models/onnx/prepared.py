@@ -79,13 +79,12 @@ _ALIGNED = 64  # bytes: a cache line, and enough for any instruction that onnxru
 
 def keep(file: Path, key: str, arrays: Arrays) -> None:
     """Write the arrays. A read-only folder is no error: the next start makes them again."""
-    header, at = {"key": key, "arrays": {}, "bytes": 0}, 0
-    rows: dict[str, Any] = header["arrays"]  # type: ignore[assignment]
+    rows: dict[str, Any] = {}
+    at = 0
     for name, array in arrays.items():
         rows[name] = [array.dtype.str, array.shape, at]
         at += _padded(array.nbytes)
-    header["bytes"] = at
-    text = json.dumps(header).encode()
+    text = json.dumps({"key": key, "arrays": rows, "bytes": at}).encode()
     text += b" " * (_padded(_START.size + len(text)) - _START.size - len(text))
     scratch = file.with_name(f".{file.name}.{os.getpid()}-{get_ident()}")
     try:
@@ -107,19 +106,12 @@ def kept(file: Path, key: str) -> dict[str, NDArray[Any]] | None:
     try:
         with file.open("rb") as stream:
             data = memoryview(mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ))
-    except (OSError, ValueError):  # missing or empty
-        return None
-    if len(data) < _START.size:
-        return None
-    magic, length = _START.unpack_from(data)
-    if magic != _MAGIC or _START.size + length > len(data):
-        return None
-    try:
+        magic, length = _START.unpack_from(data)
         header = json.loads(bytes(data[_START.size : _START.size + length]))
-    except ValueError:  # damaged
+    except (OSError, ValueError, struct.error):  # missing, empty, cut off or damaged
         return None
     body = data[_START.size + length :]
-    if header["key"] != key or header["bytes"] != len(body):
+    if magic != _MAGIC or header["key"] != key or header["bytes"] != len(body):
         return None
     return {
         name: np.frombuffer(body, kind, prod(shape), at).reshape(shape)

@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from dowse.errors import BadRequestError, ModelUnavailableError
+from dowse.errors import ModelUnavailableError
+from dowse.models.onnx.architecture import unsupported
 from dowse.models.onnx.graph_builder import Pooling
 from dowse.types import Role
 
@@ -55,25 +56,30 @@ def packs_in(path: Path) -> list[Path]:
 
 
 def folder_recipe(folder: Path, name: str) -> Recipe:
-    """Read the recipe of a folder. A hash of config and weight size tells models of one name apart."""
-    config, weights = folder / "config.json", folder / "model.safetensors"
-    missing = [file.name for file in (config, weights) if not file.is_file()]
+    """Read the recipe of a folder."""
+    missing = [each for each in ("config.json", "model.safetensors") if not (folder / each).is_file()]
     if missing:
         raise ModelUnavailableError(
             f"model folder {folder} has no {' and no '.join(missing)} (PyTorch .bin and sharded files are not read); "
             "choose another model with `dowse models list`"
         )
-    digest = hashlib.sha256(config.read_bytes() + str(weights.stat().st_size).encode()).hexdigest()
     prompts = _read(folder, "config_sentence_transformers.json").get("prompts") or {}
     query, chunk = known_prefixes(name)
     longest = _read(folder, "sentence_bert_config.json").get("max_seq_length") or MAX_TOKENS
     return Recipe(
-        model=f"{name}+{digest[:8]}",
+        model=identity(folder, name),
         pooling=_pooling(folder),
         query_prefix=prompts.get("query", query),
         chunk_prefix=prompts.get("document", prompts.get("passage", chunk)),
         max_tokens=min(MAX_TOKENS, longest),
     )
+
+
+def identity(folder: Path, name: str) -> str:
+    """Return the name with a short hash of config and weight size, which tells models of one name apart."""
+    size = (folder / "model.safetensors").stat().st_size
+    digest = hashlib.sha256((folder / "config.json").read_bytes() + str(size).encode()).hexdigest()
+    return f"{name}+{digest[:8]}"
 
 
 def known_prefixes(model: str) -> tuple[str, str]:
@@ -91,14 +97,14 @@ def _pooling(folder: Path) -> Pooling:
     for module in _read(folder, "modules.json", empty=[]):
         kind = str(module.get("type", "")).rsplit(".", 1)[-1]
         if kind not in ("Transformer", "Pooling", "Normalize"):
-            raise _unsupported(folder, f"a layer of type {kind!r} after the encoder")
+            raise unsupported(folder, f"a layer of type {kind!r} after the encoder, which Dowse does not compute")
     modes = _read(folder, "1_Pooling/config.json")
     wanted = [key.removeprefix("pooling_mode_") for key, on in modes.items() if key.startswith("pooling_mode_") and on]
     if "pooling_mode" in modes:  # newer versions
         wanted = [str(modes["pooling_mode"])]
     known = {"cls_token": Pooling.CLS, "cls": Pooling.CLS, "mean_tokens": Pooling.MEAN, "mean": Pooling.MEAN}
     if len(wanted) > 1 or any(mode not in known for mode in wanted):
-        raise _unsupported(folder, f"pooling {' and '.join(wanted)!r}")
+        raise unsupported(folder, f"pooling {' and '.join(wanted)!r}, which Dowse does not compute")
     return known[wanted[0]] if wanted else Pooling.MEAN
 
 
@@ -112,12 +118,5 @@ def _read(folder: Path, name: str, empty: Any = None) -> Any:
     except ValueError as err:
         raise ModelUnavailableError(f"{folder / name} is not JSON ({err}); download the model again") from err
     if not isinstance(value, type(empty)):
-        raise ModelUnavailableError(f"{folder / name} holds {type(value).__name__}; download the model again")
+        raise ModelUnavailableError(f"{folder / name} must not be a {type(value).__name__}; download the model again")
     return value
-
-
-def _unsupported(folder: Path, what: str) -> BadRequestError:
-    return BadRequestError(
-        f"model folder {folder} asks for {what}, which Dowse does not compute; choose another model "
-        "(`dowse models list`), or serve this one behind an OpenAI-compatible address (https://host/v1#model)"
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from dowse.models.onnx.recipe import REQUIRED_FILES, packs_in
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
 
-BLOCK = 64  # rows; chosen: a quantised block stays in the cache of the processor
 _PACK_MAGIC = b"HMSEMB01"
 _LONGEST_HEADER = 100_000_000  # bytes; the limit of the safetensors format
 
@@ -65,14 +64,6 @@ class FolderWeights:
         names = self._architecture.names
         parts = [self._get(f"{names.layer.format(layer)}{tensor}.{part}") for tensor in names.linear[name]]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-    def blocks(self, layer: int, name: str) -> Iterator[Floats]:
-        """Yield the rows of the weight of a linear map, BLOCK at a time."""
-        names = self._architecture.names
-        for tensor in names.linear[name]:
-            whole = self._mapped(f"{names.layer.format(layer)}{tensor}.weight")
-            for start in range(0, len(whole), BLOCK):
-                yield _floats(whole[start : start + BLOCK])
 
     def embed_norm(self, part: str) -> Floats:
         return self._get(f"{self._architecture.names.embed_norm}.{part}")
@@ -168,12 +159,6 @@ class PackWeights:
     def parameter(self, layer: int, name: str, part: str) -> Floats:
         key = f"l{layer}.{self._LAYER[name]}.{part[0]}"
         return _ungrouped(self._values[key], self._scales[key]) if key in self._scales else self._values[key]
-
-    def blocks(self, layer: int, name: str) -> Iterator[Floats]:
-        key = f"l{layer}.{self._LAYER[name]}.w"
-        values, scales = self._values[key], self._scales[key]
-        for start in range(0, len(values), BLOCK):
-            yield _ungrouped(values[start : start + BLOCK], scales[start : start + BLOCK])
 
     def embed_norm(self, part: str) -> Floats:
         return self._values[f"emb_ln.{part[0]}"]

@@ -46,7 +46,7 @@ def explained(
     """
     searched = [chunk for chunk in chunks if chunk.level == "chunk"]
     if not searched:
-        raise NotFoundError(f"{target} holds no chunk that is searched; run `dowse show {target}` to see its content")
+        raise NotFoundError(f"{target} has no searchable chunk; run `dowse show {target}` to see its content")
     traced = TracedQuery.run(prepare(request))
     if (found := traced.shown(searched)) is not None:
         chunk, rank = found

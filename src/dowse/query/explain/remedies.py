@@ -73,7 +73,7 @@ def _others(case: Case) -> Iterator[Remedy]:
     """Yield: the dropping stage off; a few more hits; other weights; many more hits; deeper legs; other profiles."""
     for stage, fields in SWITCHES:
         if stage == case.dropped_at.stage:
-            yield Remedy(fields, f"without {stage}")
+            yield Remedy(fields, f"turn off {stage}")
     k = case.profile.top_k
     last = case.trace.last.rank if case.trace.last else None
     if last is not None and k < last <= 2 * k:
@@ -85,7 +85,7 @@ def _others(case: Case) -> Iterator[Remedy]:
     yield from _deeper(case)
     for name in case.profiles:
         if name != case.request.profile:
-            yield Remedy((("profile", name),), f"the profile {name}")
+            yield Remedy((("profile", name),), f"use profile {name}")
 
 
 def _weights(case: Case) -> Iterator[Remedy]:
@@ -94,16 +94,16 @@ def _weights(case: Case) -> Iterator[Remedy]:
     for alpha in sorted(ALPHAS, key=lambda each: (abs(each - now), each)):
         if abs(alpha - now) > 0.01:
             kind = {0.0: "words only", 1.0: "vectors only"}.get(alpha, f"{alpha:.0%} vectors, {1 - alpha:.0%} words")
-            yield Remedy((("weights", None), ("alpha", alpha)), f"{kind} (alpha {alpha:g} instead of {now:g})")
+            yield Remedy((("weights", None), ("alpha", alpha)), f"use {kind} (alpha {alpha:g} instead of {now:g})")
 
 
 def _deeper(case: Case) -> Iterator[Remedy]:
     ranks = [place.rank for place in case.trace.legs if place.rank is not None]
     depth = min(ranks, default=0)
     if depth > case.profile.depth:
-        text = f"{depth} candidates per leg instead of {case.profile.depth}"
+        text = f"fetch {depth} candidates per leg instead of {case.profile.depth}"
         yield Remedy((("depth", depth),), text)
-        yield Remedy((("depth", depth), ("top_k", FAR_K)), f"{text}, and {FAR_K} hits")
+        yield Remedy((("depth", depth), ("top_k", FAR_K)), f"{text}, and show {FAR_K} results")
 
 
 def _without_filters(case: Case) -> Remedy | None:
@@ -120,7 +120,7 @@ def _without_filters(case: Case) -> Remedy | None:
     if kept_out := set(request.where) & set(case.blocking):
         fields.append(("where", tuple(each for each in request.where if each not in kept_out)))
         dropped.append("where")
-    return Remedy(tuple(fields), f"without {', '.join(dropped)}")
+    return Remedy(tuple(fields), f"remove {', '.join(dropped)}")
 
 
 def _empty(name: str) -> Any:

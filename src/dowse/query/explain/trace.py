@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import msgspec
 import numpy as np
 
-from dowse.filters import Clause, Filter, Not, Or
+from dowse.filters import Clause, Filter, Gt, Lt, Not, Or
 from dowse.identity import id_number
 from dowse.ports import Ids, QuerySession, Values
 from dowse.query.pipeline import PreparedQuery, iter_waves
 from dowse.query.result import scored_chunks
+from dowse.query.stages.fusion import exact_scores
 from dowse.query.stages.state import Fused, Hit, QueryState, Ranking, Traced
 from dowse.types import Chunk, ScoredChunk
 
@@ -144,7 +146,7 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
             if after.rank is not None:
                 continue
             if before is fused:
-                reason = f"fusion ranked it {fused.rank} of {fused.of}; later stages see {window}"
+                reason = f"fusion ranked it {fused.rank} of {fused.of}; later stages process the first {window}"
                 return DroppedAt("fuse", reason)
             return DroppedAt(after.stage, f"{after.stage} removed it, from rank {before.rank}")
         for before, after in reversed(steps):
@@ -159,7 +161,7 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
         total = np.zeros(len(ids))
         for each in self.lists:
             best = float(each.found.scores.max(initial=0.0))
-            total += np.nan_to_num(self._exact(each, ids), nan=0.0) / (best if best > 0 else 1.0)
+            total += np.nan_to_num(exact_scores(self.reader, [each], ids)[0], nan=0.0) / (best if best > 0 else 1.0)
         return total
 
     def _in_fusion(self, chunk: Chunk) -> StagePosition | None:
@@ -172,11 +174,11 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
 
     def _in_leg(self, asked: Ranking, chunk: Chunk) -> StagePosition:
         ids, found = _numbers([chunk]), len(asked.found.ids)
-        score = float(self._exact(asked, ids)[0])
+        score = float(exact_scores(self.reader, [asked], ids)[0, 0])
         if np.isnan(score):
             return StagePosition(asked.leg, None, found, None, "it has no vector yet")
-        if asked.vector is None and score == 0:
-            return StagePosition(asked.leg, None, found, 0.0, "it holds no word of the question")
+        if asked.terms is not None and score == 0:
+            return StagePosition(asked.leg, None, found, 0.0, "it contains no word of the query")
         if not self.reader.passing(ids, self.state.query.where)[0]:
             return StagePosition(asked.leg, None, found, score, "the filter excludes it")
         row = _index(asked.found.ids, ids)
@@ -189,17 +191,14 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
     def _rank_beyond(self, asked: Ranking, ids: Ids) -> int | None:
         """Return the rank in a leg without its limit."""
         deep, where = min(self.reader.stats.chunks, FARTHEST), self.state.query.where
-        if asked.vector is None:
+        if asked.terms is not None:
             found = self.reader.search_words(asked.leg, asked.terms, deep, where)
-        else:
+        elif asked.vector is not None:
             found = self.reader.search_vectors(asked.vector, deep, where)
+        else:
+            return None
         row = _index(found.ids, ids)
         return None if row is None else row + 1
-
-    def _exact(self, asked: Ranking, ids: Ids) -> Values:
-        if asked.vector is None:
-            return self.reader.score_words({asked.leg: asked.terms}, ids)[asked.leg]
-        return self.reader.score_vectors(asked.vector, ids)
 
 
 def clause_text(clause: Clause) -> str:
@@ -209,6 +208,9 @@ def clause_text(clause: Clause) -> str:
     if isinstance(clause, Or):
         return " or ".join(f"({_filter_text(each)})" for each in clause.filters)
     value = getattr(clause, "values", None) or getattr(clause, "patterns", None) or (getattr(clause, "value", ""),)
+    if clause.field == "timestamp" and isinstance(clause, Gt | Lt):
+        word = "after" if isinstance(clause, Gt) else "before"
+        return f"timestamp is {word} {datetime.fromtimestamp(float(clause.value), UTC):%Y-%m-%d %H:%M} UTC"
     return f"{clause.field} {_OPERATORS.get(type(clause).__name__, 'matches')} {', '.join(map(str, value))}"
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import sqrt
 
 import msgspec
 
+from dowse.query.stages.exact_names import UNNAMED, distance, dotted
 from dowse.query.stages.signals import NameMatch, matcher
 from dowse.query.stages.state import Hit, QueryState, StageScore
 from dowse.tokenizer import Tokenizer
@@ -14,7 +16,7 @@ POOL = 100  # hits that groups are made of; fewer lose mass, more add files that
 PASSAGES = 3  # shown in a group; chosen
 RANK_CONSTANT = 10  # of the weight 10/(10 + rank) of a hit
 DECAY = 0.8  # of each further hit of a document; 0.7 to 0.9 differ by less than 0.002 nDCG
-FILE_WEIGHT = 0.7  # of the name of the file, beside the mass in [0,1]; up to 1.4 likewise
+FILE_WEIGHT = 1.0  # of the name of the file, beside √mass in [0,1]; 0.7 to 1.4 likewise
 SYMBOL_WEIGHT = 0.3  # of the best name of a symbol in it
 OWN_SYMBOL = 0.5  # of its own symbol in the order of passages inside a group
 
@@ -46,26 +48,19 @@ class _Member(msgspec.Struct, frozen=True):
     hit: Hit
     weight: float  # 10/(10 + rank)
     match: NameMatch
+    named: int  # distance to a name that the query spells
 
     @property
-    def named(self) -> bool:
-        return any(score.stage == "exact" for score in self.hit.scores)
-
-    @property
-    def first(self) -> bool:
-        """Whether the query names it, or is no more than the words of its symbol."""
-        return self.match.symbol == 1 or self.named
-
-    @property
-    def order(self) -> tuple[bool, float]:
-        return not self.named, -(self.weight + OWN_SYMBOL * self.match.symbol * (not self.named))
+    def order(self) -> tuple[int, float]:
+        return self.named, -(self.weight + (OWN_SYMBOL * self.match.symbol if self.named == UNNAMED else 0.0))
 
 
 class GroupByDocument(msgspec.Struct, frozen=True):
-    """Stage that ranks documents by (mass + 0.7·file + 0.3·symbol)·kind/2 and keeps the best passages of each.
+    """Stage that ranks documents by (√mass + file + 0.3·symbol)·kind/2.3 and keeps the best passages of each.
 
-    The mass is Σ 10/(10 + rank)·0.8^k over the hits of a document, k counting from 0, as a share of the largest.
-    Documents with a symbol that the query names rank first.
+    The mass is Σ 10/(10 + rank)·0.8^k over the hits of a document, k counting from 0, as a share of the largest; the
+    root keeps long files from outranking the file that the query names. Documents that define a name which the query
+    spells rank first.
     """
 
     tokenizer: Tokenizer
@@ -73,19 +68,30 @@ class GroupByDocument(msgspec.Struct, frozen=True):
 
     def __call__(self, state: QueryState, /) -> QueryState:
         match = matcher(state.query, self.tokenizer, [hit.found for hit in state.hits])
+        names = tuple(dotted(name) for name in state.query.mentions)
         documents: dict[str, list[_Member]] = {}
         for rank, hit in enumerate(state.hits, start=1):
-            member = _Member(hit, RANK_CONSTANT / (RANK_CONSTANT + rank), match(hit.found))
+            member = _Member(hit, RANK_CONSTANT / (RANK_CONSTANT + rank), match(hit.found), _named(hit, names))
             documents.setdefault(hit.chunk.document_id, []).append(member)
         largest = max((_mass(members) for members in documents.values()), default=1.0)
         rows = [(*_value(members, largest), members) for members in documents.values()]
         best = max((value for value, _, _ in rows), default=0.0)
-        rows.sort(key=lambda row: (not any(each.first for each in row[2]), -row[0]))
+        rows.sort(key=lambda row: (min(each.named for each in row[2]), -row[0]))
         hits = (
-            _grouped(members, StageScore(self.name, best if any(each.first for each in members) else value, rank, why))
+            _grouped(members, StageScore(self.name, value if _unnamed(members) else best, rank, why))
             for rank, (value, why, members) in enumerate(rows, start=1)
         )
         return state.changed(hits=tuple(hits))
+
+
+def _named(hit: Hit, names: Sequence[str]) -> int:
+    """Return how near a hit comes to a spelled name; where only the case differs, it comes after its definition."""
+    exact = any(score.stage == "exact" for score in hit.scores)
+    return distance(hit.found, names) if exact else UNNAMED
+
+
+def _unnamed(members: Sequence[_Member]) -> bool:
+    return all(each.named == UNNAMED for each in members)
 
 
 def _mass(members: Sequence[_Member]) -> float:
@@ -97,9 +103,9 @@ def _value(members: Sequence[_Member], largest: float) -> tuple[float, str]:
     mass, symbol = _mass(members) / largest, max(each.match.symbol for each in members)
     match = members[0].match
     full = 1 + FILE_WEIGHT + SYMBOL_WEIGHT
-    value = (mass + FILE_WEIGHT * match.file + SYMBOL_WEIGHT * symbol) * match.factor / full
+    value = (sqrt(mass) + FILE_WEIGHT * match.file + SYMBOL_WEIGHT * symbol) * match.factor / full
     names = f"{FILE_WEIGHT:g}·{match.file:.2f} file name + {SYMBOL_WEIGHT:g}·{symbol:.2f} symbol name"
-    why = f"({mass:.2f} mass of {len(members)} passages + {names})/{full:g} {match.why}"
+    why = f"(√{mass:.2f} mass of {len(members)} passages + {names})/{full:g} {match.why}"
     return value, why.rstrip()
 
 

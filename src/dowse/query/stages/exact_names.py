@@ -17,6 +17,7 @@ from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, ChunkId
 
 MOST = 10  # chunks per name; chosen: a page of hits
+UNNAMED = 4  # distance of a chunk without a name that the query spells
 
 
 class ExactNames(msgspec.Struct, frozen=True):
@@ -36,10 +37,10 @@ class ExactNames(msgspec.Struct, frozen=True):
             return state
         wanted = {folded(name) for name in names}
         hits = [*state.hits, *self._looked_up(state, names)]
-        named = [hit for hit in hits if is_named(hit.found, wanted) or _defines(hit.found, wanted)]
+        spelled = tuple(dotted(name) for name in names)
+        named = [hit for hit in hits if is_named(hit.found, wanted) or _defines(hit.found, spelled)]
         if not named:
             return state
-        spelled = tuple(dotted(name) for name in names)
         named.sort(key=lambda hit: (distance(hit.found, spelled), -hit.value))
         best = max(hit.value for hit in hits)
         first = (
@@ -99,8 +100,11 @@ def _ends(qualified: str, name: str) -> bool:
     return qualified == name or qualified.endswith(f".{name}")
 
 
-def _defines(chunk: Chunk, folded_names: Collection[str]) -> bool:
-    return any(_ends(folded(each.qualified_name), name) for each in chunk.defines for name in folded_names)
+def _defines(chunk: Chunk, names: Collection[str]) -> bool:
+    """Return whether a chunk defines a name, spelled like this; `mod name;` in Rust only refers to a file."""
+    rust = chunk.language == "rust"
+    whole = (each.qualified_name for each in chunk.defines if not (rust and each.kind == "module"))
+    return any(_ends(each, name) for each in whole for name in names)
 
 
 def _hit_of(chunk: Chunk, fused: Fused | None) -> Hit:

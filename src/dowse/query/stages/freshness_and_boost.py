@@ -54,7 +54,7 @@ class Freshness(msgspec.Struct, frozen=True):
             return (
                 hit,
                 value + self.weight * decay * (1 - value),
-                f"+ {self.weight:.2g}·{decay:.2f} of what is left to 1",
+                f"+ {self.weight:.2g}·{decay:.2f} of the distance to 1",
             )
         fresh = (1 - self.weight) * value + self.weight * decay
         return hit, fresh, f"{1 - self.weight:.2g}·{value:.2f} + {self.weight:.2g}·{decay:.2f} for its age"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
 from functools import cache
 from http import HTTPStatus
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from dowse.serve.backend import Backend
 from dowse.serve.http.admission import AdmissionControl
-from dowse.serve.http.context import RequestContext, Shutdown
+from dowse.serve.http.context import RequestContext
 from dowse.serve.http.guard import Guard
 from dowse.serve.http.metrics import Metrics, MetricsMiddleware
 from dowse.serve.http.openapi import JSON, object_of
@@ -34,9 +34,9 @@ from dowse.serve.wire import result as wire
 _OK = b'{"ok":true}'
 
 
-def create_app(backend: Backend, options: ServerOptions, shutdown: Shutdown | None = None) -> ASGIApp:
+def create_app(backend: Backend, options: ServerOptions, stopping: Callable[[], bool] = lambda: False) -> ASGIApp:
     """Assemble the application. It closes the backend when it ends."""
-    context = RequestContext(backend, AdmissionControl(options.limits), options, shutdown or Shutdown())
+    context = RequestContext(backend, AdmissionControl(options.limits), options, stopping)
     metrics = Metrics(backend, context.admission)
     operations = api_operations(context, metrics)
     mcp = _mcp_app(context)
@@ -97,7 +97,7 @@ def _health_operations(context: RequestContext, metrics: Metrics) -> list[Operat
     @api.add("/readyz", flag)
     async def readyz(_request: Request) -> Response:
         """Check that the index is readable and the server is not shutting down. Needs no token."""
-        if context.shutdown.requested():
+        if context.stopping():
             raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "the server is shutting down")
         await asyncio.to_thread(context.backend.snapshot_id)
         return Response(_OK, media_type=JSON)

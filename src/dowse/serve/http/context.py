@@ -22,20 +22,13 @@ from dowse.serve.wire.result import Object
 T = TypeVar("T")
 
 
-class Shutdown:
-    """Flag of a stopping server, so that endless answers end."""
-
-    def __init__(self) -> None:
-        self.requested: Callable[[], bool] = lambda: False
-
-
 class RequestContext(msgspec.Struct, frozen=True):
     """Components of the server that the routes use."""
 
     backend: Backend
     admission: AdmissionControl
     options: ServerOptions
-    shutdown: Shutdown = msgspec.field(default_factory=Shutdown)
+    stopping: Callable[[], bool] = lambda: False  # whether the server stops, so that endless answers end
 
     async def run(self, request: Request, work: Callable[[], T]) -> T:
         """Run work in a thread, within the limits of the request's client."""

@@ -26,7 +26,7 @@ PROBLEM: Schema = {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "detail": {"type": "string", "description": "What is wrong, and what to change."},
+        "detail": {"type": "string", "description": "Cause of the problem, and the change that fixes it."},
     },
 }
 JOB: Schema = {
@@ -81,6 +81,8 @@ def components() -> dict[str, Schema]:
     kinds = (QueryResult, Chunk, Status, IndexReport, Service, ServiceEdge, ServiceContext)
     _, found = msgspec.json.schema_components(kinds, ref_template=REF)
     schemas: dict[str, Schema] = {name: dict(schema) for name, schema in found.items()}
+    schemas["ScoredChunk"]["required"] = schemas["Chunk"]["required"]
+    schemas["ScoredChunk"]["properties"] = schemas["ScoredChunk"]["properties"] | schemas["Chunk"]["properties"]
     _set(schemas, "Chunk", meta=_TEXTS)
     # `scores` has a factory, which msgspec does not show as a default.
     _set(schemas, "ScoredChunk", meta=_TEXTS, scores={"type": "array", "items": ref("Score"), "default": []})

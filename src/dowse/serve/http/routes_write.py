@@ -127,7 +127,7 @@ def _address(request: Request) -> dict[str, str]:
 async def _changes(context: RequestContext, job_id: str) -> AsyncIterator[tuple[str, bytes] | None]:
     """Poll: a blocked thread for each watcher would leave fewer threads for queries."""
     seen, quiet_s = -1, 0.0
-    while not context.shutdown.requested():
+    while not context.stopping():
         job = context.backend.job(job_id)
         if job["version"] != seen:
             seen, quiet_s = job["version"], 0.0

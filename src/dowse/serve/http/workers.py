@@ -12,7 +12,6 @@ import socket
 from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -24,10 +23,8 @@ _READY, _CONNECTION = b"r", b"c"  # messages of a worker, and of the parent with
 _AT_ONCE = 64  # connections accepted before the workers are polled again
 
 
-class WorkerMain(Protocol):
-    """Main function of a worker: it receives connections from a channel until it is terminated."""
-
-    def __call__(self, channel: socket.socket, /) -> None: ...
+WorkerMain = Callable[[socket.socket], None]
+"""Main function of a worker: it receives connections from a channel until it is terminated."""
 
 
 class ServerWorker(Struct, eq=False):

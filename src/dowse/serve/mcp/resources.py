@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 import mcp_types as protocol
-from mcp.shared.exceptions import MCPError
 
 from dowse.errors import BadRequestError, NotFoundError
 from dowse.serve.mcp import arguments as takes
@@ -104,10 +103,6 @@ def prompt(backend: Backend, name: str, given: Mapping[str, str]) -> protocol.Ge
     text = _TASK.format(question=safe_line(question, longest=2000), passages=passages or _NONE)
     message = protocol.PromptMessage(role="user", content=protocol.TextContent(type="text", text=text))
     return protocol.GetPromptResult(description="Answer with citations", messages=[message])
-
-
-def refusal(code: int, message: str) -> MCPError:
-    return MCPError(code=code, message=message)
 
 
 def _whole_file(backend: Backend, path: str) -> str:

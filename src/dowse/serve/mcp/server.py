@@ -15,6 +15,7 @@ from anyio import CapacityLimiter
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.exceptions import MCPError
 from starlette.applications import Starlette
 
 import dowse
@@ -116,7 +117,7 @@ class McpHandlers(msgspec.Struct, frozen=True):
         except DowseError as error:
             known = isinstance(error, NotFoundError | BadRequestError)
             code = protocol.INVALID_PARAMS if known else protocol.INTERNAL_ERROR
-            raise resources.refusal(code, self._message(error)) from error
+            raise MCPError(code=code, message=self._message(error)) from error
 
     def _message(self, error: DowseError) -> str:
         """Phrase an error for agents: tool names instead of commands and routes."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from dowse.errors import BadRequestError, NotFoundError
 from dowse.serve.backend import Backend
@@ -27,7 +27,7 @@ MOVED = "the index has changed since the previous page: results may repeat or be
 _ID = re.compile(r"[0-9a-f]{16}")
 _LINES = re.compile(r"(?P<path>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?")
 _HEADING = re.compile(r"(?:(?<=^)|(?<=> ))#+ ")
-_SCORE_DIGITS = 3
+_CONFIDENCE_DIGITS = 2
 
 
 def search(backend: Backend, arguments: takes.SearchArguments) -> answers.SearchAnswer:
@@ -37,9 +37,7 @@ def search(backend: Backend, arguments: takes.SearchArguments) -> answers.Search
     marker, naming = Marker(arguments.query, Tokenizer()), SourceNaming.of(backend)
 
     def hit(row: Object) -> answers.SearchHit:
-        found = _hit(row, marker, paging.item_tokens, whole=arguments.detail == "full")
-        path, source = naming.place(row)
-        return structs.replace(found, path=path, source=source)
+        return _hit(row, naming, marker, paging.item_tokens, whole=arguments.detail == "full")
 
     page = paging.page(result["chunks"], lambda row: str(row["id"]), hit, encodings)
     notes = [f"{each['stage']}: {safe_line(each['reason'])}" for each in result["degraded"]]
@@ -120,14 +118,17 @@ class SourceNaming(Struct, frozen=True):
     def source(self, name: str) -> str:
         return safe_path(name) if self.several else ""
 
-    def place(self, row: Object) -> tuple[str, str]:
-        """Return path and source of a chunk."""
-        return safe_path(row["file_path"] or row["source_uri"]), self.source(row["document_source"])
+    def lines(self, chunk: Object) -> Object:
+        """Return the fields of IndexedLines for a chunk in the wire format."""
+        path = safe_path(chunk["file_path"] or chunk["source_uri"])
+        source = self.source(chunk["document_source"])
+        return {"path": path, "source": source} | {name: chunk[name] for name in ("id", "start_line", "end_line")}
 
 
-def title(name: str | None, section_path: str | None, document_title: str) -> str:
+def title(chunk: Object) -> str:
     """Return the symbol, headings or document title of a chunk."""
-    return safe_line(name or _HEADING.sub("", section_path or "") or document_title)
+    headings = _HEADING.sub("", chunk["section_path"] or "")
+    return safe_line(chunk["qualified_name"] or chunk["symbol_name"] or headings or chunk["document_title"])
 
 
 # --- helpers ----------------------------------------------------------------------------------------
@@ -139,22 +140,19 @@ def _request(backend: Backend, arguments: takes.SearchArguments) -> QueryRequest
     return QueryRequest(arguments.query, top_k=takes.MOST_HITS, profile=backend.engine.config.profile, **filters)
 
 
-def _hit(row: Object, marker: Marker, item_tokens: int, *, whole: bool) -> answers.SearchHit:
+def _hit(row: Object, naming: SourceNaming, marker: Marker, item_tokens: int, *, whole: bool) -> answers.SearchHit:
     text, first = row["text"], row["start_line"]
     if not whole:
         chunk = Chunk("", "", safe_text(text), row["corpus_type"], row["source_uri"], start_line=first)
         lines = _trimmed(marker.snippet(chunk, SNIPPET_LINES))
         text, first = "\n".join(line.text for line in lines), lines[0].number
     return answers.SearchHit(
-        path="",
-        id=row["id"],
+        **naming.lines(row),
         text=shortened(safe_text(text), item_tokens),
-        start_line=row["start_line"],
-        end_line=row["end_line"],
         text_line=first,
-        title=title(row["qualified_name"] or row["symbol_name"], row["section_path"], row["document_title"]),
+        title=title(row),
         corpus=row["corpus_type"],
-        score=round(row["final_score"], _SCORE_DIGITS),
+        confidence=round(row["confidence"] or 0.0, _CONFIDENCE_DIGITS),
         stale=bool(row["stale"]),
     )
 
@@ -176,14 +174,14 @@ def _read_chunk(backend: Backend, arguments: takes.ReadArguments) -> answers.Rea
         return answers.ReadLine(shortened(texts[offset], paging.item_tokens), number)
 
     page = paging.page(range(len(texts)), str, line, _line_encodings)
-    path, source = SourceNaming.of(backend).place(row)
+    place = SourceNaming.of(backend).lines(row)
     numbers = [each.line for each in page.items if each.line is not None]
     return answers.ReadAnswer(
-        path=path,
+        path=place["path"],
         text="\n".join(each.text for each in page.items),
         start_line=min(numbers, default=None),
         end_line=max(numbers, default=None),
-        source=source,
+        source=place["source"],
         stale=bool(row["stale"]),
         **page.end,
     )

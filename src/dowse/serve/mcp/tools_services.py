@@ -15,7 +15,7 @@ from dowse.serve.mcp import answers
 from dowse.serve.mcp import arguments as takes
 from dowse.serve.mcp.text import safe_line, safe_path, shortened
 from dowse.serve.mcp.tools_search import SourceNaming, encodings, inside, paging_of, title
-from dowse.serve.wire.result import Object
+from dowse.serve.wire.result import Object, chunk_object
 
 REINDEX_S = 50.0  # then the run continues in the background; chosen: clients abort a call after a minute
 _POLL_S = 0.1
@@ -33,11 +33,8 @@ def find_references(backend: Backend, arguments: takes.FindReferencesArguments) 
 
     def alone(row: ReferenceLine) -> answers.FileReferences:
         """Make an item of one line, so that pages break between lines; lines of a file are grouped afterwards."""
-        return answers.FileReferences(
-            safe_path(row.chunk.file_path or row.chunk.source_uri),
-            (_reference(row, paging.item_tokens),),
-            naming.source(row.chunk.document_source),
-        )
+        lines = naming.lines(chunk_object(row.chunk))
+        return answers.FileReferences(lines["path"], (_reference(row, paging.item_tokens),), lines["source"])
 
     page = paging.page(rows, "{0.chunk.source_uri}:{0.line}".format, alone, encodings)
     notes = [_BY_NAME] if rows else ["only its definition contains it; call again with definitions=true"]
@@ -109,14 +106,9 @@ def reindex(backend: Backend, arguments: takes.ReindexArguments) -> answers.Rein
 
 
 def _reference(row: ReferenceLine, item_tokens: int) -> answers.McpReference:
-    chunk = row.chunk
-    around = "" if row.definition else title(chunk.qualified_name or chunk.symbol_name, chunk.section_path, "")
-    return answers.McpReference(
-        text=shortened(safe_line(row.text, longest=400), item_tokens),
-        line=row.line,
-        inside=around,
-        definition=row.definition,
-    )
+    around = "" if row.definition else title(chunk_object(row.chunk) | {"document_title": ""})
+    text = shortened(safe_line(row.text, longest=400), item_tokens)
+    return answers.McpReference(text, row.line, around, row.definition)
 
 
 def _by_file(rows: Sequence[answers.FileReferences]) -> Iterator[answers.FileReferences]:

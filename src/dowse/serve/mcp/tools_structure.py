@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from dowse.errors import NotFoundError
 from dowse.lookup import outline as outlines
-from dowse.lookup.related import LinkedChunk
 from dowse.lookup.symbols import SymbolMatch
 from dowse.serve.backend import Backend
 from dowse.serve.mcp import answers
 from dowse.serve.mcp import arguments as takes
-from dowse.serve.mcp.text import location, safe_line, safe_path, safe_text, shortened
+from dowse.serve.mcp.text import safe_line, safe_path, safe_text, shortened
 from dowse.serve.mcp.tools_search import SourceNaming, encodings, inside, paging_of, title
 from dowse.serve.plain_text import plural
-from dowse.types import Chunk, DocumentInfo
+from dowse.serve.wire.result import Object, chunk_object
+from dowse.types import DocumentInfo
 
 MOST_OUTLINED = 30  # files shown with their symbols; chosen: more files are shown as folders
 MOST_SYMBOLS = 200  # chosen: nobody reads more definitions of one name
@@ -32,7 +32,16 @@ def find_symbol(backend: Backend, arguments: takes.FindSymbolArguments) -> answe
     paging, naming = paging_of("find_symbol", arguments), SourceNaming.of(backend)
 
     def symbol(row: SymbolMatch) -> answers.McpSymbol:
-        return _symbol(row, naming, paging.item_tokens if arguments.include_body else 0)
+        text = shortened(safe_text(row.chunk.text), paging.item_tokens) if arguments.include_body else ""
+        lines = naming.lines(chunk_object(row.chunk)) | {"start_line": row.start_line, "end_line": row.end_line}
+        return answers.McpSymbol(
+            **lines,
+            name=safe_line(row.name),
+            kind=safe_line(row.kind),
+            signature=safe_line(row.signature),
+            summary=safe_line(row.chunk.summary),
+            text=text,
+        )
 
     page = paging.page(exact or list(found), lambda row: row.chunk.id, symbol, encodings)
     near = f"no exact match for {safe_line(arguments.name)!r}; these names are similar"
@@ -52,44 +61,33 @@ def outline(backend: Backend, arguments: takes.OutlineArguments) -> answers.Outl
     else:
         rows = list(_folders(found, naming, arguments.depth))
         note = f"{len(found):,} files, so only folders are listed; call again with one of them, or with a file"
-    page = paging_of("outline", arguments).page(
-        rows, lambda row: f"{row.source}/{row.path}/{row.name}", _same, encodings
-    )
+    page = paging_of("outline", arguments).page(rows, "{0.source}/{0.path}/{0.name}".format, lambda row: row, encodings)
     return answers.OutlineAnswer(page.items, notes=(note,) if note else (), **page.end)
 
 
 def related(backend: Backend, arguments: takes.RelatedArguments) -> answers.RelatedAnswer:
     wanted = (arguments.relation,) if arguments.relation else ()
-    found = backend.engine.related(inside(backend, arguments.target), relations=wanted, limit=MOST_NEIGHBOURS)
+    found = backend.related(inside(backend, arguments.target), wanted, MOST_NEIGHBOURS)
     naming = SourceNaming.of(backend)
 
-    def neighbour(row: LinkedChunk) -> answers.McpNeighbour:
-        return _neighbour(row, naming)
+    def neighbour(row: Object) -> answers.McpNeighbour:
+        return answers.McpNeighbour(
+            **naming.lines(row["chunk"]),
+            relation=safe_line(row["relation"]),
+            direction=row["direction"],
+            title=title(row["chunk"]),
+            corpus=row["chunk"]["corpus_type"],
+            why=safe_line(row["sentence"]),
+        )
 
-    key = "{0.direction}{0.relation}{0.chunk.id}".format
-    page = paging_of("related", arguments).page(found.neighbours, key, neighbour, encodings)
+    key = "{0[direction]}{0[relation]}{0[chunk][id]}".format
+    page = paging_of("related", arguments).page(found["neighbours"], key, neighbour, encodings)
     alone = f"no {arguments.relation or 'relation'} from or to this target; search for its name instead"
-    of = tuple(_where(each, naming) for each in found.chunks[:_MOST_LOCATIONS])
-    return answers.RelatedAnswer(of, page.items, notes=() if found.neighbours else (alone,), **page.end)
+    of = tuple(answers.IndexedLines(**naming.lines(each)).where for each in found["chunks"][:_MOST_LOCATIONS])
+    return answers.RelatedAnswer(of, page.items, notes=() if page.items else (alone,), **page.end)
 
 
 # --- helpers ----------------------------------------------------------------------------------------
-
-
-def _symbol(row: SymbolMatch, naming: SourceNaming, item_tokens: int) -> answers.McpSymbol:
-    chunk = row.chunk
-    return answers.McpSymbol(
-        name=safe_line(row.name),
-        path=safe_path(chunk.file_path or chunk.source_uri),
-        id=chunk.id,
-        kind=safe_line(row.kind),
-        start_line=row.start_line,
-        end_line=row.end_line,
-        signature=safe_line(row.signature),
-        summary=safe_line(chunk.summary),
-        source=naming.source(chunk.document_source),
-        text=shortened(safe_text(chunk.text), item_tokens) if item_tokens else "",
-    )
 
 
 def _file(found: outlines.DocumentOutline, naming: SourceNaming) -> Iterator[answers.OutlineEntry]:
@@ -133,28 +131,3 @@ def _shared(folders: Sequence[list[str]]) -> list[str]:
     first, last = min(folders), max(folders)
     same = [a == b for a, b in zip(first, last, strict=False)]
     return first[: same.index(False) if False in same else len(same)]
-
-
-def _neighbour(row: LinkedChunk, naming: SourceNaming) -> answers.McpNeighbour:
-    chunk = row.chunk
-    return answers.McpNeighbour(
-        relation=safe_line(row.relation),
-        direction=row.direction,
-        path=safe_path(chunk.file_path or chunk.source_uri),
-        id=chunk.id,
-        start_line=chunk.start_line,
-        end_line=chunk.end_line,
-        title=title(chunk.qualified_name or chunk.symbol_name, chunk.section_path, chunk.document_title),
-        corpus=chunk.corpus_type,
-        why=safe_line(row.sentence),
-        source=naming.source(chunk.document_source),
-    )
-
-
-def _where(chunk: Chunk, naming: SourceNaming) -> str:
-    path = safe_path(chunk.file_path or chunk.source_uri)
-    return location(path, chunk.start_line, chunk.end_line, naming.source(chunk.document_source))
-
-
-def _same(row: answers.OutlineEntry) -> answers.OutlineEntry:
-    return row

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dowse.config import Config
 from dowse.errors import BadRequestError
@@ -22,7 +22,7 @@ from dowse.types import QueryRequest
 
 Pairs = tuple[tuple[str, str], ...]
 
-TIME_RANGE = ("since", "until")  # values as in `dowse search --since`
+TIME_RANGE = {"since": "created_after", "until": "created_before"}  # values as in `dowse search --since`
 EXPLAINED = ("why", "target")  # chunk id of the open score trace; place to explain
 ONE_RESULT = ("cursor", "facets", *EXPLAINED)  # parameters of one result: a new query starts without them
 
@@ -51,14 +51,13 @@ def parse_page_url(pairs: Iterable[tuple[str, str]], config: Config) -> PageQuer
     if "q" in own:
         fields = [(name, text) for name, text in kept if name not in (*TIME_RANGE, *EXPLAINED)]
         parsed, _ = parse_url(fields, config)
-        request = replace(parsed.request, **_time_range(own, datetime.now(UTC)))
-        parsed = ParsedRequest(request, parsed.cursor, parsed.facets)
+        times: dict[str, Any] = {
+            field: parse_moment(own[word], datetime.now(UTC), end=field == "created_before")
+            for word, field in TIME_RANGE.items()
+            if word in own
+        }
+        parsed = structs.replace(parsed, request=replace(parsed.request, **times))
     return PageQuery(kept, own.get("q", ""), parsed, own.get("why", ""), own.get("target", ""))
-
-
-def _time_range(own: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    fields = {"since": ("created_after", False), "until": ("created_before", True)}
-    return {name: parse_moment(own[word], now, end=end) for word, (name, end) in fields.items() if own.get(word)}
 
 
 # --- links ------------------------------------------------------------------------------------------
@@ -78,6 +77,12 @@ def document_address(uri: str, query: str = "", lines: tuple[int, int] | None = 
     return address(pairs, f"/documents/{path_part(uri)}") + f"#L{lines[0]}"
 
 
+def chunk_address(row: Mapping[str, Any], query: str = "") -> str:
+    """Link to the lines of a chunk, or of an entry with `source_uri`, in its document."""
+    first = row["start_line"]
+    return document_address(row["source_uri"], query, (first, row["end_line"] or first) if first else None)
+
+
 def path_part(path: str) -> str:
     """Quote a path; bytes of a file name that are not UTF-8 stay as they are."""
     return quote(path, safe="/", errors="surrogateescape")
@@ -94,7 +99,7 @@ def without(pairs: Pairs, *names: str, value: str | None = None) -> Pairs:
 
 def changed(pairs: Pairs, fields: Mapping[str, Any]) -> Pairs:
     """Replace fields of a request; None and an empty list remove them."""
-    rest = without(fresh(pairs), *fields, *(TIME_RANGE if {"created_after", "created_before"} & set(fields) else ()))
+    rest = without(fresh(pairs), *fields, *(TIME_RANGE if set(TIME_RANGE.values()) & set(fields) else ()))
     return (*rest, *((name, text) for name, value in fields.items() for text in texts_of(name, value)))
 
 

@@ -28,14 +28,6 @@ _AGENT: Mapping[str, str] = {  # arguments of the MCP tool `search`
 }
 
 
-class CopyableQuery(Struct, frozen=True):
-    """Query in one language."""
-
-    name: str
-    text: str
-    note: str = ""
-
-
 class ServerAddress(Struct, frozen=True):
     """Base URL of the server, and the path of the index if the operator allows it."""
 
@@ -44,15 +36,16 @@ class ServerAddress(Struct, frozen=True):
     needs_token: bool = False
 
 
-def copies(request: QueryRequest, server: ServerAddress) -> tuple[CopyableQuery, ...]:
+def copies(request: QueryRequest, server: ServerAddress) -> tuple[tuple[str, str, str], ...]:
+    """Spell the query in each language: its name, the text, and a note."""
     given = _given(request)
     agent, unsupported = _agent(request.text, given)
     note = f"The MCP tool does not support {', '.join(unsupported)}." if unsupported else ""
     return (
-        CopyableQuery("curl", _curl(request.text, given, server)),
-        CopyableQuery("CLI", command_line(request)),
-        CopyableQuery("Python", _python(request.text, given, server.index)),
-        CopyableQuery("MCP", agent, note),
+        ("curl", _curl(request.text, given, server), ""),
+        ("CLI", command_line(request), ""),
+        ("Python", _python(request.text, given, server.index), ""),
+        ("MCP", agent, note),
     )
 
 
@@ -71,8 +64,10 @@ def _curl(text: str, given: Mapping[str, Any], server: ServerAddress) -> str:
 
 
 def command_line(request: QueryRequest) -> str:
-    """Spell a request as a command for the shell."""
-    words = [word for name, value in _given(request).items() for word in flags.words(name, _typed(name, value))]
+    """Spell a request as a command for the shell, which groups by document unless told otherwise."""
+    given = {name: value for name, value in _given(request).items() if name != "group"}
+    given |= {} if request.group == "document" else {"group": "none"}
+    words = [word for name, value in given.items() for word in flags.words(name, _typed(name, value))]
     return shlex.join(["dowse", "search", *words, *(["--"] if request.text.startswith("-") else []), request.text])
 
 

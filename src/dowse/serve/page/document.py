@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from dowse.errors import NotFoundError
 from dowse.lookup.lines import MOST_LINES
-from dowse.serve.page.address import address, document_address, path_part
-from dowse.serve.page.hits import KINDS, EditorLinks, Highlighter
+from dowse.serve.page.address import address, chunk_address, path_part
+from dowse.serve.page.hits import KINDS, EditorLinks, Highlighter, place_of
+from dowse.serve.page.why import Row, Values
 from dowse.serve.plain_text import clean_line, clean_path
 
 if TYPE_CHECKING:
     from dowse.serve.backend import Backend
 
-Row = Mapping[str, Any]
 BEFORE_LINES = 100  # shown above the requested lines of a long document; chosen
 NEIGHBOURS = 40
 
@@ -29,26 +29,7 @@ class DocumentQuery(Struct, frozen=True):
     last: int | None = None
 
 
-class OutlineLink(Struct, frozen=True):
-    """Entry of the outline."""
-
-    name: str
-    kind: str
-    depth: int
-    href: str
-    line: int | None
-    signature: str
-
-
-class NeighbourLink(Struct, frozen=True):
-    """Chunk linked to the document."""
-
-    sentence: str
-    place: str
-    href: str
-
-
-def document_rows(backend: Backend, path: str, wanted: DocumentQuery) -> dict[str, Any]:
+def document_rows(backend: Backend, path: str, wanted: DocumentQuery) -> Values:
     """Read the lines, outline and neighbours of a document in the wire format."""
     start = _start(wanted)
     file = backend.file(path, start, None if start is None else start + MOST_LINES - 1)
@@ -68,7 +49,7 @@ def _start(wanted: DocumentQuery) -> int | None:
     return None if wanted.first is None or wanted.first < MOST_LINES else max(wanted.first - BEFORE_LINES, 1)
 
 
-def document_view(rows: Row, wanted: DocumentQuery, editor: EditorLinks) -> dict[str, Any]:
+def document_view(rows: Row, wanted: DocumentQuery, editor: EditorLinks) -> Values:
     file, outline = rows["file"], rows["outline"]
     uri, highlighter = file["source_uri"], Highlighter.of(wanted.query)
     first, last, total = file["start_line"], file["end_line"], file["total_lines"]
@@ -104,30 +85,23 @@ def _part(uri: str, wanted: DocumentQuery, first: int) -> str:
     return address([*pairs, ("first", str(first + BEFORE_LINES))], f"/documents/{path_part(uri)}") + f"#L{first}"
 
 
-def _entry(row: Row, uri: str, query: str) -> OutlineLink:
-    first, last = row["start_line"], row["end_line"]
-    lines = (first, last or first) if first else None
-    return OutlineLink(
+def _entry(row: Row, uri: str, query: str) -> Values:
+    return dict(
         name=clean_line(row["name"].lstrip("# ")),
         kind=row["kind"],
         depth=min(row["depth"], 4),
-        href=document_address(uri, query, lines),
-        line=first,
+        href=chunk_address({**row, "source_uri": uri}, query),
         signature=clean_line(row["signature"] or ""),
     )
 
 
-def _by_relation(rows: Sequence[Row]) -> tuple[tuple[str, tuple[NeighbourLink, ...]], ...]:
-    found: dict[str, list[NeighbourLink]] = {}
+def _by_relation(rows: Sequence[Row]) -> list[tuple[str, list[Values]]]:
+    found: dict[str, list[Values]] = {}
     for row in rows:
-        chunk = row["chunk"]
-        first = chunk["start_line"]
-        lines = (first, chunk["end_line"] or first) if first else None
-        found.setdefault(row["relation"].replace("_", " "), []).append(
-            NeighbourLink(
-                sentence=clean_line(row["sentence"]),
-                place=clean_path(chunk["source_uri"]) + (f":{first}" if first else ""),
-                href=document_address(chunk["source_uri"], "", lines),
-            )
-        )
-    return tuple((relation, tuple(each)) for relation, each in found.items())
+        link = {
+            "sentence": clean_line(row["sentence"]),
+            "place": place_of(row["chunk"]),
+            "href": chunk_address(row["chunk"]),
+        }
+        found.setdefault(row["relation"].replace("_", " "), []).append(link)
+    return list(found.items())

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from dowse.serve.page.address import TIME_RANGE, PageQuery, Pairs, address, fresh, without
 from dowse.serve.page.hits import KINDS
+from dowse.serve.page.why import Values
 from dowse.serve.plain_text import clean_line
 
 if TYPE_CHECKING:
@@ -32,39 +31,14 @@ FIELDS: Mapping[str, tuple[str, str]] = {  # field of a chunk: title, and filter
 }
 
 
-class FacetValue(Struct, frozen=True):
-    """Value of a facet."""
-
-    label: str
-    count: int
-    href: str
-    chosen: bool
-    bar: float = 0.0  # per cent of the largest count
-
-
-class Facet(Struct, frozen=True):
-    """Field with the values to filter by."""
-
-    title: str
-    values: tuple[FacetValue, ...]
-    more: tuple[FacetValue, ...] = ()
-
-
-class FilterChip(Struct, frozen=True):
-    """Active filter."""
-
-    label: str
-    href: str  # the URL without the filter
-
-
-def facets(backend: Backend, query: PageQuery, counts: Counts) -> tuple[Facet, ...]:
+def facets(backend: Backend, query: PageQuery, counts: Counts) -> list[Values]:
     """List the facets with a choice. A count includes the candidates that pass all other filters."""
     found = [_facet(field, _values(backend, query, field, counts), query.pairs) for field in FIELDS]
     found.append(_months(_unfiltered(backend, query, MONTH, counts), query.pairs))
-    return tuple(each for each in found if each is not None)
+    return [each for each in found if each is not None]
 
 
-def chips(pairs: Pairs) -> tuple[FilterChip, ...]:
+def chips(pairs: Pairs) -> list[Values]:
     """List all filters of the URL, including those without a facet."""
     titles = {name: title for title, name in FIELDS.values()} | {"since": "Since", "until": "Until"}
     found = []
@@ -72,26 +46,27 @@ def chips(pairs: Pairs) -> tuple[FilterChip, ...]:
         if name.endswith("_filter") or name in TIME_RANGE or name.startswith("created_"):
             title = titles.get(name, name.removesuffix("_filter").replace("_", " ").capitalize())
             shown = KINDS.get(text, clean_line(text)) if name == "corpus_filter" else clean_line(text)
-            found.append(FilterChip(f"{title}: {shown}", _removed(pairs, name, text)))
-    return tuple(found)
+            found.append({"label": f"{title}: {shown}", "href": _removed(pairs, name, text)})
+    return found
 
 
-def _facet(field: str, counts: Mapping[str, int], pairs: Pairs) -> Facet | None:
+def _facet(field: str, counts: Mapping[str, int], pairs: Pairs) -> Values | None:
     title, name = FIELDS[field]
     chosen = {text for key, text in pairs if key == name}
     if len(counts) < 2 and not chosen:
         return None  # a single value is no choice
     values = [
-        FacetValue(
+        dict(
             label=KINDS.get(text, clean_line(text)) if field == "corpus_type" else clean_line(text),
             count=count,
             href=_removed(pairs, name, text) if text in chosen else address((*fresh(pairs), (name, text))),
             chosen=text in chosen,
+            bar=0.0,
         )
         for text, count in counts.items()
     ]
-    values.sort(key=lambda value: not value.chosen)
-    return Facet(title, tuple(values[:SHOWN_VALUES]), tuple(values[SHOWN_VALUES:]))
+    values.sort(key=lambda value: not value["chosen"])
+    return _shown(title, values)
 
 
 def _values(backend: Backend, query: PageQuery, field: str, counts: Counts) -> Mapping[str, int]:
@@ -108,16 +83,16 @@ def _family_count(text: str, counts: Mapping[str, int]) -> int:
 
 def _unfiltered(backend: Backend, query: PageQuery, field: str, counts: Counts) -> Mapping[str, int]:
     """Count the values of a field without its own filter, which would leave only the chosen one."""
-    fields = TIME_RANGE if field == MONTH else (FIELDS[field][1],)
+    fields = tuple(TIME_RANGE) if field == MONTH else (FIELDS[field][1],)
     if not any(name in fields for name, _ in query.pairs):
         return counts.get(field, {})
-    freed = {"created_after": None, "created_before": None} if field == MONTH else {FIELDS[field][1]: ()}
+    freed = dict.fromkeys(TIME_RANGE.values()) if field == MONTH else {FIELDS[field][1]: ()}
     request = replace(query.request, rerank=False, mmr=False, top_k=1, explain=False, **freed)
     found: Counts = backend.query(request, facets=True)["facets"]
     return found.get(field, {})
 
 
-def _months(counts: Mapping[str, int], pairs: Pairs) -> Facet | None:
+def _months(counts: Mapping[str, int], pairs: Pairs) -> Values | None:
     """Make the facet of months, newest first."""
     own = dict(pairs)
     if len(counts) < 2 and not (own.get("since") or own.get("until")):
@@ -130,8 +105,13 @@ def _months(counts: Mapping[str, int], pairs: Pairs) -> Facet | None:
         chosen = (own.get("since"), own.get("until")) == (since, until)
         rest = without(fresh(pairs), *TIME_RANGE)
         href = address(rest if chosen else (*rest, ("since", since), ("until", until)))
-        values.append(FacetValue(month, counts[month], href, chosen, round(100 * counts[month] / most, 1)))
-    return Facet("Time", tuple(values[:SHOWN_VALUES]), tuple(values[SHOWN_VALUES:]))
+        bar = round(100 * counts[month] / most, 1)  # per cent of the largest count
+        values.append({"label": month, "count": counts[month], "href": href, "chosen": chosen, "bar": bar})
+    return _shown("Time", values)
+
+
+def _shown(title: str, values: Sequence[Values]) -> Values:
+    return {"title": title, "first": values[:SHOWN_VALUES], "more": values[SHOWN_VALUES:]}
 
 
 def _removed(pairs: Pairs, name: str, text: str) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 from urllib.parse import quote
 
 from msgspec import Struct
 
-from dowse.serve.page.address import document_address
-from dowse.serve.page.why import ScoreTrace, score_trace, top_scores
+from dowse.serve.page.address import chunk_address, document_address
+from dowse.serve.page.why import Row, Values, score_trace, top_scores
 from dowse.serve.plain_text import Marker, clean, clean_line, clean_path
 from dowse.tokenizer import Tokenizer
 
@@ -17,29 +16,7 @@ SNIPPET_LINES = 6  # chosen: ten hits fit on two screens
 LONGEST_LINE_CHARS = 600  # shown of a line; chosen: minified code has megabytes in one
 
 
-class TextSpan(Struct, frozen=True):
-    """Part of a line, highlighted or not."""
-
-    text: str
-    marked: bool = False
-
-
-class ShownLine(Struct, frozen=True):
-    """Line with its number and highlights."""
-
-    number: int | None
-    spans: tuple[TextSpan, ...]
-
-
-class Snippet(Struct, frozen=True):
-    """Lines of a chunk, and the few with most matches."""
-
-    lines: tuple[ShownLine, ...]
-    best: tuple[ShownLine, ...]
-
-    @property
-    def is_cut(self) -> bool:
-        return len(self.best) < len(self.lines)
+Span = tuple[str, bool]  # part of a line, and whether it matches the query
 
 
 class Highlighter(Struct, frozen=True):
@@ -51,29 +28,31 @@ class Highlighter(Struct, frozen=True):
     def of(cls, query: str) -> Highlighter:
         return cls(Marker(query, Tokenizer()) if query.strip() else None)
 
-    def snippet(self, text: str, first_number: int | None, most_lines: int = SNIPPET_LINES) -> Snippet:
+    def snippet(self, text: str, first_number: int | None) -> Values:
+        """Split a chunk into lines, and choose the few with most matches."""
         texts = clean(text).strip("\n").split("\n")
         skipped = len(text) - len(text.lstrip("\n"))
         first = None if first_number is None else first_number + skipped
         lines = tuple(self.line(each, None if first is None else first + offset) for offset, each in enumerate(texts))
-        start = _best_start([sum(span.marked for span in line.spans) for line in lines], most_lines)
-        return Snippet(lines, lines[start : start + most_lines])
+        start = _best_start([sum(marked for _, marked in line["spans"]) for line in lines], SNIPPET_LINES)
+        best = lines[start : start + SNIPPET_LINES]
+        return {"lines": lines, "best": best, "is_cut": len(best) < len(lines)}
 
-    def line(self, text: str, number: int | None) -> ShownLine:
+    def line(self, text: str, number: int | None) -> Values:
         """Clean, cut and highlight one line."""
         text = clean(text).replace("\n", " ")
         if len(text) > LONGEST_LINE_CHARS:
             text = text[:LONGEST_LINE_CHARS] + "…"
-        return ShownLine(number, _spans(text, self.marker.marks(text) if self.marker else ()))
+        return {"number": number, "spans": _spans(text, self.marker.marks(text) if self.marker else ())}
 
 
-def _spans(text: str, marks: Sequence[tuple[int, int]]) -> tuple[TextSpan, ...]:
-    found, at = [], 0
+def _spans(text: str, marks: Sequence[tuple[int, int]]) -> list[Span]:
+    found: list[Span] = []
+    at = 0
     for start, stop in marks:
-        found += [TextSpan(text[at:start])] if start > at else []
-        found.append(TextSpan(text[start:stop], True))
+        found += [(text[at:start], False), (text[start:stop], True)]
         at = stop
-    return (*found, TextSpan(text[at:])) if at < len(text) or not found else tuple(found)
+    return [span for span in (*found, (text[at:], False)) if span[0]]
 
 
 def _best_start(marks: Sequence[int], size: int) -> int:
@@ -85,8 +64,6 @@ def _best_start(marks: Sequence[int], size: int) -> int:
     first = next(at for at in range(best[0], len(marks)) if marks[at])
     return min(best, key=lambda at: abs(at - (first - 1)))
 
-
-Row = Mapping[str, Any]
 
 KINDS: Mapping[str, str] = {
     "CODE": "all code",
@@ -121,80 +98,54 @@ class EditorLinks(Struct, frozen=True):
         return self.template.replace("{path}", place).replace("{line}", str(line or 1))
 
 
-class PageHit(Struct, frozen=True):
-    """Result on the page."""
-
-    id: str
-    rank: int
-    place: str  # path:line, for copying
-    lines: str  # "12–40" or "page 3"
-    heading: str
-    href: str
-    editor: str
-    score: float
-    chance: str  # confidence in per cent
-    stale: bool
-    snippet: Snippet
-    trace: ScoreTrace
-    notes: tuple[str, ...]
-
-
-class HitGroup(Struct, frozen=True):
-    """Document with its hits in the order of the ranking."""
-
-    title: str
-    uri: str
-    href: str
-    kind: str
-    is_code: bool
-    facts: tuple[str, ...]
-    hits: tuple[PageHit, ...]
-
-
-def groups(rows: Sequence[Row], query: str, editor: EditorLinks, first_rank: int = 1) -> tuple[HitGroup, ...]:
+def groups(rows: Sequence[Row], query: str, editor: EditorLinks, first_rank: int = 1) -> list[Values]:
     """Group hits by document, in the order of their best hits."""
     highlighter, top = Highlighter.of(query), top_scores(rows)
-    found: dict[str, list[tuple[Row, PageHit]]] = {}
+    found: dict[str, list[tuple[Row, Values]]] = {}
     for rank, row in enumerate(rows, start=first_rank):
         found.setdefault(row["document_id"], []).append((row, _hit(row, rank, query, highlighter, editor, top)))
-    return tuple(_group(members) for members in found.values())
+    return [_group(members) for members in found.values()]
 
 
-def _group(members: Sequence[tuple[Row, PageHit]]) -> HitGroup:
+def _group(members: Sequence[tuple[Row, Values]]) -> Values:
     row = members[0][0]
     day = (row["timestamp"] or "")[:10]
     facts = (row["language"], row["service_name"], row["channel"] and f"#{row['channel']}", row["author"], day)
-    return HitGroup(
+    return dict(
         title=clean_line(row["document_title"]) or clean_path(row["source_uri"].rpartition("/")[2]),
         uri=clean_path(row["source_uri"]),
         href=document_address(row["source_uri"]),
         kind=KINDS.get(row["corpus_type"], row["corpus_type"]),
         is_code=row["corpus_type"].startswith("CODE"),
         facts=tuple(clean_line(fact) for fact in facts if fact),
-        hits=tuple(hit for _, hit in members),
+        hits=[hit for _, hit in members],
     )
 
 
 def _hit(
     row: Row, rank: int, query: str, highlighter: Highlighter, editor: EditorLinks, top: Mapping[str, float]
-) -> PageHit:
-    first, last = row["start_line"], row["end_line"]
-    sure = row["confidence"]
-    return PageHit(
+) -> Values:
+    first, sure = row["start_line"], row["confidence"]
+    return dict(
         id=row["id"],
         rank=rank,
-        place=clean_path(row["source_uri"]) + (f":{first}" if first else ""),
+        place=place_of(row),
         lines=_lines(row),
         heading=_heading(row),
-        href=document_address(row["source_uri"], query, (first, last or first) if first else None),
+        href=chunk_address(row, query),
         editor=editor.link(row["document_source"], row["file_path"], first),
-        score=row["final_score"],
         chance="" if sure is None else f"{sure:.0%}",
         stale=bool(row["stale"]),
         snippet=highlighter.snippet(row["text"], first),
         trace=score_trace(row["scores"], top),
         notes=tuple(clean_line(each["description"]) for each in row["graph_context"]),
     )
+
+
+def place_of(chunk: Row) -> str:
+    """Name a chunk by path and line."""
+    first = chunk["start_line"]
+    return clean_path(chunk["source_uri"]) + (f":{first}" if first else "")
 
 
 def _heading(row: Row) -> str:

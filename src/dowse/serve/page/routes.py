@@ -25,7 +25,7 @@ from dowse.serve.page.document import DocumentQuery, document_rows, document_vie
 from dowse.serve.page.hits import EditorLinks
 from dowse.serve.page.render import Templates, html, static
 from dowse.serve.page.service_map import service_map
-from dowse.serve.page.views import Values
+from dowse.serve.page.why import Values
 from dowse.serve.wire import result as wire
 from dowse.serve.wire.result import Object
 
@@ -232,58 +232,50 @@ def _is_indexed(page: PageContext, path: str) -> bool:
 def _service_routes(page: PageContext) -> list[Route]:
     backend = page.context.backend
 
-    def rows(name: str = "") -> Object:
+    def rows(name: str) -> Object:
         return backend.services() | {"chosen": backend.service(name) if name else None}
 
-    def view(name: str = "") -> Values:
+    def view(name: str) -> Values:
         found = rows(name)
         return {"map": service_map(found, found["chosen"]), "services": found, "chosen": found["chosen"]}
 
     return [
-        *_page_and_json(page, "/services", "services.html", rows, view),
-        *_named_pages(page, "/services/{name:path}", "services.html", rows, view),  # a name may contain a slash
+        *_pages(page, "/services", "services.html", rows, view),
+        *_pages(page, "/services/{name:path}", "services.html", rows, view),  # a name may contain a slash
     ]
 
 
 def _status_routes(page: PageContext) -> list[Route]:
     backend = page.context.backend
 
-    def status() -> Object:
+    def status(_name: str) -> Object:
         return {"status": backend.status(), "jobs": backend.jobs()["jobs"]}
 
-    def job(name: str) -> Values:
-        return {"job": backend.job(name), "over": OVER}
+    def jobs(_name: str) -> Object:
+        return backend.jobs()
+
+    def with_states(rows: Callable[[str], Object]) -> Callable[[str], Values]:
+        return lambda name: rows(name) | {"over": OVER}
 
     return [
-        *_page_and_json(page, "/status", "status.html", status, lambda: status() | {"over": OVER}),
-        *_page_and_json(page, "/jobs", "jobs.html", backend.jobs, lambda: backend.jobs() | {"over": OVER}),
-        *_named_pages(page, "/jobs/{name}", "job.html", backend.job, job),
+        *_pages(page, "/status", "status.html", status, with_states(status)),
+        *_pages(page, "/jobs", "jobs.html", jobs, with_states(jobs)),
+        *_pages(page, "/jobs/{name}", "job.html", backend.job, with_states(lambda name: {"job": backend.job(name)})),
     ]
 
 
-def _page_and_json(
-    page: PageContext, path: str, template: str, rows: Callable[[], Object], view: Callable[[], Values]
-) -> list[Route]:
-    async def as_html(request: Request) -> Response:
-        return await page.show(request, template, view)
-
-    async def as_json(request: Request) -> Response:
-        return await page.context.answer(request, rows)
-
-    return [plain_route(path, as_html), plain_route(f"{path}.json", as_json)]
-
-
-def _named_pages(
+def _pages(
     page: PageContext, path: str, template: str, rows: Callable[[str], Object], view: Callable[[str], Values]
 ) -> list[Route]:
+    """Make the routes of a page and its JSON; the path may end with the name of a thing."""
+
     async def either(request: Request) -> Response:
-        name = request.path_params["name"]
-        plain = name.removesuffix(".json")
-        if plain != name:
-            return await page.context.answer(request, lambda: rows(plain))
+        name = request.path_params.get("name", "")
+        if request.scope["path"].endswith(".json"):
+            return await page.context.answer(request, lambda: rows(name.removesuffix(".json")))
         return await page.show(request, template, lambda: view(name))
 
-    return [plain_route(path, either)]
+    return [plain_route(path, either)] + ([] if "{" in path else [plain_route(f"{path}.json", either)])
 
 
 # --- writes -----------------------------------------------------------------------------------------

@@ -3,51 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
-from dowse.query.plan.profiles import LINKS, Profile
+from dowse.query.plan.profiles import LINKS
 from dowse.query.user_profiles import with_own
-from dowse.serve.page.address import ONE_RESULT, PageQuery, address, changed, document_address, fresh
+from dowse.serve.page.address import PageQuery, address, changed, chunk_address, fresh, without
 from dowse.serve.page.copy import ServerAddress, copies
 from dowse.serve.page.facets import chips, facets
-from dowse.serve.page.hits import EditorLinks, groups
-from dowse.serve.plain_text import clean_line, clean_path
+from dowse.serve.page.hits import EditorLinks, groups, place_of
+from dowse.serve.page.why import Row, Values
+from dowse.serve.plain_text import clean_line
 
 if TYPE_CHECKING:
     from dowse.serve.backend import Backend
 
-Row = Mapping[str, Any]
-Values = dict[str, Any]  # of a template
 FINAL = "done"  # last event of a stream
-
-
-class SelectOption(Struct, frozen=True):
-    """Option of a select field."""
-
-    value: str
-    label: str
-    chosen: bool
-
-
-class SelectField(Struct, frozen=True):
-    """Form field with a few values; the first means the default of the profile."""
-
-    name: str
-    label: str
-    options: tuple[SelectOption, ...]
-
-
-class InputField(Struct, frozen=True):
-    """Form field with typed text."""
-
-    name: str
-    label: str
-    kind: str
-    value: str
-    hint: str
-    step: str = "any"
 
 
 def search_form(query: PageQuery, backend: Backend) -> Values:
@@ -63,38 +33,34 @@ def search_form(query: PageQuery, backend: Backend) -> Values:
         _truth("graph", "Graph", own, profile.graph),
         _truth("expand_graph", "Services", own, profile.expand_graph),
     )
-    inputs = (
-        InputField("alpha", "Alpha", "number", own.get("alpha", ""), _number(profile), "0.05"),
-        InputField("top_k", "Results", "number", own.get("top_k", ""), str(profile.top_k), "1"),
-        InputField("path_filter", "Path", "text", own.get("path_filter", ""), "docs/** or *.py"),
-        InputField("since", "Since", "text", own.get("since", ""), "90d or 2026-01-31"),
-        InputField("until", "Until", "text", own.get("until", ""), "2026-01-31"),
+    rows = (
+        ("alpha", "Alpha", "number", "by leg" if profile.weights else f"{profile.alpha:g}", "0.05"),
+        ("top_k", "Results", "number", str(profile.top_k), "1"),
+        ("path_filter", "Path", "text", "docs/** or *.py", ""),
+        ("since", "Since", "text", "90d or 2026-01-31", ""),
+        ("until", "Until", "text", "2026-01-31", ""),
     )
-    names = {"q", *(each.name for each in selects), *(each.name for each in inputs)}
-    kept = tuple(pair for pair in query.pairs if pair[0] not in names and pair[0] not in ONE_RESULT)
-    knobs = [each.name for each in selects] + ["alpha", "top_k"]
-    changes = sum(name in own for name in knobs)
+    inputs = [
+        {"name": name, "label": label, "kind": kind, "value": own.get(name, ""), "hint": hint, "step": step}
+        for name, label, kind, hint, step in rows
+    ]
+    selected = [each["name"] for each in selects]
+    kept = without(fresh(query.pairs), "q", *selected, *(each["name"] for each in inputs))
+    changes = sum(name in own for name in (*selected, "alpha", "top_k"))
     return {"text": query.text, "selects": selects, "inputs": inputs, "kept": kept, "changed": changes}
 
 
-def _named(name: str, label: str, own: Mapping[str, str], values: Sequence[str], usual: str) -> SelectField:
-    rest = [SelectOption(value, value, own.get(name) == value) for value in values]
-    return SelectField(name, label, (SelectOption("", f"default ({usual})", name not in own), *rest))
+def _named(name: str, label: str, own: Mapping[str, str], values: Sequence[str], usual: str) -> Values:
+    """Describe a field with a few values; the first means the default of the profile."""
+    rows = [(value, value, own.get(name) == value) for value in values]
+    return {"name": name, "label": label, "options": [("", f"default ({usual})", name not in own), *rows]}
 
 
-def _truth(name: str, label: str, own: Mapping[str, str], usual: bool) -> SelectField:
+def _truth(name: str, label: str, own: Mapping[str, str], usual: bool) -> Values:
     value = own.get(name, "").lower()
     on, off = value in ("true", "1"), value in ("false", "0")
-    shown = f"default ({'on' if usual else 'off'})"
-    return SelectField(
-        name,
-        label,
-        (SelectOption("", shown, not (on or off)), SelectOption("true", "on", on), SelectOption("false", "off", off)),
-    )
-
-
-def _number(profile: Profile) -> str:
-    return "by leg" if profile.weights else f"{profile.alpha:g}"
+    default = ("", f"default ({'on' if usual else 'off'})", not (on or off))
+    return {"name": name, "label": label, "options": [default, ("true", "on", on), ("false", "off", off)]}
 
 
 def result_view(row: Row, query: PageQuery, editor: EditorLinks, stage: str = FINAL) -> Values:
@@ -141,10 +107,9 @@ def sidebar(row: Row, query: PageQuery, backend: Backend, server: ServerAddress)
 
 def explanation(row: Row, query: PageQuery) -> Values:
     """Add the links of the target and of the change to an explanation in the wire format."""
-    chunk, change, first = row["chunk"], row["change"], row["chunk"]["start_line"]
-    lines = (first, chunk["end_line"] or first) if first else None
+    chunk, change = row["chunk"], row["change"]
     return dict(row) | {
-        "place": clean_path(chunk["source_uri"]) + (f":{first}" if first else ""),
-        "href": document_address(chunk["source_uri"], query.text, lines),
+        "place": place_of(chunk),
+        "href": chunk_address(chunk, query.text),
         "change_href": "" if change is None else address(changed(query.pairs, change["fields"])),
     }

@@ -13,22 +13,12 @@ from dowse.serve.plain_text import clean_line
 from dowse.types import LEGS
 
 Row = Mapping[str, Any]
+Values = dict[str, Any]  # of a template
 
 COLUMN, LEFT, TOP, HEIGHT, FOOT = 118, 52, 12, 104, 26  # of the chart, in its own units; chosen by eye
 LEG_SHIFT = 16  # between legs, so that dots of equal ranks do not overlap
 GRID = (1, 3, 10, 30, 100)
 _LOWEST = 200  # lower ranks, and hits that a leg did not find, are drawn here
-
-
-class StageRow(Struct, frozen=True):
-    """Score of the hit after one stage."""
-
-    stage: str
-    leg: str  # dense, bm25_code or bm25_nlp; "" for later stages
-    value: str
-    rank: str
-    why: str
-    bar: float  # per cent
 
 
 class ChartDot(Struct, frozen=True):
@@ -40,25 +30,6 @@ class ChartDot(Struct, frozen=True):
     leg: str = ""
 
 
-class RankChart(Struct, frozen=True):
-    """Ranks by stage, best on top; the legs share the first column and join in fusion."""
-
-    width: float
-    height: float
-    grid: tuple[tuple[float, str], ...]
-    columns: tuple[tuple[float, str], ...]
-    dots: tuple[ChartDot, ...]
-    lines: tuple[tuple[ChartDot, ChartDot], ...]
-    caption: str
-
-
-class ScoreTrace(Struct, frozen=True):
-    """Rows and chart of a hit."""
-
-    rows: tuple[StageRow, ...]
-    chart: RankChart | None
-
-
 def top_scores(rows: Sequence[Row]) -> dict[str, float]:
     """Return the largest value of each stage: the scale for bars of BM25, which has no upper bound."""
     found: dict[str, float] = {}
@@ -68,21 +39,21 @@ def top_scores(rows: Sequence[Row]) -> dict[str, float]:
     return found
 
 
-def score_trace(scores: Sequence[Row], top: Mapping[str, float]) -> ScoreTrace:
-    return ScoreTrace(tuple(_row(score, top) for score in scores), _chart(scores))
+def score_trace(scores: Sequence[Row], top: Mapping[str, float]) -> Values:
+    return {"rows": [_row(score, top) for score in scores], "chart": _chart(scores)}
 
 
-def _row(score: Row, top: Mapping[str, float]) -> StageRow:
+def _row(score: Row, top: Mapping[str, float]) -> Values:
     stage, value = str(score["stage"]), float(score["value"])
     leg = _leg(stage)
     whole = top.get(stage, 0.0) if leg.startswith("bm25") else 1.0
-    return StageRow(
+    return dict(
         stage=stage,
-        leg=leg,
+        leg=leg,  # "" for later stages
         value=f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}",
         rank=f"#{score['rank']}" if score["rank"] else "–",
         why=clean_line(score["why"]),
-        bar=round(100 * min(max(value / whole, 0.0), 1.0), 1) if whole > 0 else 0.0,
+        bar=round(100 * min(max(value / whole, 0.0), 1.0), 1) if whole > 0 else 0.0,  # per cent
     )
 
 
@@ -92,7 +63,8 @@ def _leg(stage: str) -> str:
     return name if name in LEGS else ""
 
 
-def _chart(scores: Sequence[Row]) -> RankChart | None:
+def _chart(scores: Sequence[Row]) -> Values | None:
+    """Draw ranks by stage, best on top; the legs share the first column and join in fusion."""
     legs = [score for score in scores if _leg(score["stage"]) and "~" not in score["stage"]]
     later = [score for score in scores if not _leg(score["stage"])]
     if not legs or not later:
@@ -104,13 +76,13 @@ def _chart(scores: Sequence[Row]) -> RankChart | None:
     stops = [ChartDot(LEFT + COLUMN * at, _y(each["rank"]), _label(each)) for at, each in enumerate(later, start=1)]
     lines = [(start, stops[0]) for start in starts] + list(pairwise(stops))
     columns = [(LEFT, "legs"), *((dot.x, str(each["stage"])) for dot, each in zip(stops, later, strict=True))]
-    return RankChart(
+    return dict(
         width=LEFT + COLUMN * len(later) + LEFT,
         height=TOP + HEIGHT + FOOT,
-        grid=tuple((_y(rank), f"#{rank}") for rank in GRID),
-        columns=tuple(columns),
-        dots=(*starts, *stops),
-        lines=tuple(lines),
+        grid=[(_y(rank), f"#{rank}") for rank in GRID],
+        columns=columns,
+        dots=[*starts, *stops],
+        lines=lines,
         caption="Rank after each stage: " + ", ".join(_label(each) for each in (*legs, *later)),
     )
 

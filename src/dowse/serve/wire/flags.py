@@ -19,7 +19,13 @@ MOMENTS = ("created_after", "created_before")
 _AGO = re.compile(r"(\d+)\s*(h|d|w|mo|y)")
 _HOURS = {"h": 1, "d": 24, "w": 7 * 24, "mo": 30 * 24, "y": 365 * 24}
 _ONE_TICK = timedelta(microseconds=1)
-_EXPECTED = {"N": "a whole number", "0..1": "a number from 0 to 1", "COSINE": "a number from -1 to 1"}
+_EXPECTED = {
+    "N": "a whole number",
+    "0..1": "a number from 0 to 1",
+    "COSINE": "a number from -1 to 1",
+    "LEG,...": "names of legs: dense, bm25_code, bm25_nlp",
+    "LEG=W": "LEG=W, such as dense=0.7",
+}
 
 
 class QueryField(msgspec.Struct, frozen=True):
@@ -56,7 +62,7 @@ EVERYDAY = (
         ("language_filter", "NAME", "-t --lang", "Search one programming language [default: all]."),
         ("author_filter", "NAME", "--author", "Search the text of one author [default: all]."),
         ("group", "document|none", "--group",
-         "Return documents with their best passages, or passages [default: document; none in JSON]."),
+         "Group results by document, or list single passages [default: document; none in JSON]."),
         ("profile", "NAME", "--profile", "Use a named query pipeline; see docs/profiles.md [default: default]."),
         ("expand", BOOLEAN, "--expand/--no-expand",
          "Also search for paraphrases by a language model [default: by profile]."),
@@ -74,8 +80,9 @@ EVERYDAY = (
     ),
     *_group(
         "When",
-        ("created_after", "DATE", "--since", "Search text since a day, or an age such as 90d, 2w, 6mo [default: any]."),
-        ("created_before", "DATE", "--until", "Search text up to a day, inclusive, or an age [default: any]."),
+        ("created_after", "DATE", "--since", "Search text newer than a date, or an age: 90d, 2w, 6mo [default: any]."),
+        ("created_before", "DATE", "--until",
+         "Search text up to a date (inclusive), or older than an age [default: any]."),
         everyday=True,
     ),
     *_group("How many", ("top_k", "N", "-k --limit", "Return up to N results [default: 10]."), everyday=True),

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dowse import errors
 
 if TYPE_CHECKING:
-    from dowse.lookup.outline import DocumentOutline
     from dowse.lookup.related import RelatedChunks
     from dowse.lookup.symbols import SymbolMatch
     from dowse.query.explain.explanation import Explanation
@@ -141,11 +140,6 @@ def result_object(result: QueryResult) -> Object:
         {"document": each.document, "chunks": [chunk_object(chunk) for chunk in each.chunks]} for each in result.groups
     ]
     row["query_metadata"] |= {"stages": dict(metadata.stages), "counts": dict(metadata.counts)}
-    if result.service_context is not None:
-        row["service_context"] = {
-            name: plain(context) | {"edges": [dict(edge) for edge in context.edges]}
-            for name, context in result.service_context
-        }
     return row
 
 
@@ -161,10 +155,6 @@ def explain_object(answer: Explanation) -> Object:
         row["change"] = {"told": verified.remedy.text, "fields": fields, "rank": verified.rank}
     row["hit"] = None if answer.hit is None else chunk_object(answer.hit)
     return row
-
-
-def result_to_json(result: QueryResult) -> bytes:
-    return encode(result_object(result))
 
 
 def _replace_surrogates(value: Any) -> Any:
@@ -185,22 +175,12 @@ def symbol_object(symbol: SymbolMatch) -> Object:
     return row | {name: getattr(symbol.chunk, name) for name in of_chunk}
 
 
-def outline_object(outline: DocumentOutline) -> Object:
-    row: Object = plain(outline)
-    return row
-
-
 def related_object(related: RelatedChunks) -> Object:
     return {
         "chunks": [chunk_object(chunk) for chunk in related.chunks],
         "neighbours": [
-            {
-                "relation": each.relation,
-                "direction": each.direction,
-                "weight": each.weight,
-                "sentence": each.sentence,
-                "chunk": chunk_object(each.chunk),
-            }
+            {name: getattr(each, name) for name in ("relation", "direction", "weight", "sentence")}
+            | {"chunk": chunk_object(each.chunk)}
             for each in related.neighbours
         ],
         "total": related.total,

@@ -25,12 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import CorruptIndexError
-from dowse.store.files import Mark, file_mode, make_folder, read_file, replace_file, storing, write_at
+from dowse.store.files import file_mode, make_folder, replace_file, storing, write_at
 from dowse.store.segments.state import FORMAT, STATE, FileState, PartState, StateFile, read_state
 
 BLOCK_BYTES = 1 << 20  # chosen: a verification names the damaged megabyte
 _LEAST_ROOM = 1 << 16  # for a file to grow before it needs a new mapping; chosen
-_FEW_BYTES = 1 << 14  # chosen
 SYNCED = "synced.json"
 
 
@@ -46,7 +45,7 @@ def _boot() -> str:
 def _synced(folder: Path) -> dict[str, int]:
     """Return the bytes of each file that were forced to the disk, as far as known."""
     try:
-        return msgspec.json.decode(read_file(folder, SYNCED), type=dict[str, int])
+        return msgspec.json.decode((folder / SYNCED).read_bytes(), type=dict[str, int])
     except (FileNotFoundError, msgspec.DecodeError):  # without it, all files are checked
         return {}
 
@@ -54,7 +53,7 @@ def _synced(folder: Path) -> dict[str, int]:
 class _Growing:
     """File that grows by appending."""
 
-    __slots__ = ("_blocks", "_known", "_tail", "handle", "path", "room", "size")
+    __slots__ = ("_blocks", "_tail", "handle", "path", "room", "size")
 
     def __init__(self, path: str, known: FileState) -> None:
         self.path = path
@@ -63,18 +62,17 @@ class _Growing:
         self.size = known.bytes  # its bytes, with what is not published yet
         self._blocks = list(known.blocks)
         self._tail = known.tail
-        self._known: FileState | None = known
 
     def open(self) -> int:
         handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, file_mode(os.path.dirname(self.path)))
         self.room = os.fstat(handle).st_size
         if self.room < self.size:
             os.close(handle)
-            raise CorruptIndexError(f"{self.path} is shorter than its state says; run `dowse rebuild`")
+            raise CorruptIndexError(f"{self.path} is truncated; run `dowse rebuild`")
         self.handle = handle
         return handle
 
-    def append(self, data: bytes | memoryview) -> None:
+    def append(self, data: memoryview) -> None:
         handle = self.handle if self.handle >= 0 else self.open()
         end = self.size + len(data)
         if end > self.room:
@@ -88,22 +86,15 @@ class _Growing:
             data = data[BLOCK_BYTES - filled :]
             self._tail, filled = 0, 0
         self._tail = crc32(data, self._tail)
-        self._known, self.size = None, end
+        self.size = end
 
     def state(self) -> FileState:
-        if self._known is None:
-            self._known = FileState(self.size, tuple(self._blocks), self._tail)
-        return self._known
+        return FileState(self.size, tuple(self._blocks), self._tail)
 
     def close(self) -> None:
         if self.handle >= 0:
             os.close(self.handle)
             self.handle = -1
-
-
-def _bytes(values: NDArray[Any]) -> bytes | memoryview:
-    """Return the bytes of an array; a few are copied, in less time than a view takes."""
-    return values.tobytes() if values.nbytes <= _FEW_BYTES else np.ascontiguousarray(values).data.cast("B")
 
 
 class PartWriter:
@@ -112,10 +103,10 @@ class PartWriter:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._states = StateFile(folder)
-        self.state = self._states.read()
-        self.published: tuple[Mark, PartState] | None = None  # by this writer, and how its file is to be known
-        if self._states.mark is None:
+        if self._states.mark is None:  # nothing was published yet
             make_folder(folder)
+        self.state = PartState(0, 0) if self._states.mark is None else read_state(folder)
+        self.still = self._states.still
         self._files = {name: _Growing(f"{folder}/{name}", each) for name, each in self.state.files.items()}
 
     @cached_property
@@ -131,17 +122,16 @@ class PartWriter:
         if not values.size:
             return
         try:
-            self._file(name).append(_bytes(values))
+            if name not in self._files:
+                self._files[name] = _Growing(f"{self.folder}/{name}", FileState())
+            self._files[name].append(memoryview(values.tobytes()))  # a slice of a view copies nothing
         except OSError:
             with storing(self.folder, name):  # only on failure: an update appends to thirty files
                 raise
 
     def pad(self, name: str, to_bytes: int) -> None:
         """Append zeros up to a size, for rows without a value in an optional file."""
-        missing = to_bytes - self.size(name)
-        while missing > 0:
-            self.append(name, np.zeros(min(missing, BLOCK_BYTES), np.uint8))
-            missing = to_bytes - self.size(name)
+        self.append(name, np.zeros(max(to_bytes - self.size(name), 0), np.uint8))
 
     def array(self, name: str, dtype: Any) -> NDArray[Any]:
         """Map a file with the bytes not published yet."""
@@ -170,13 +160,9 @@ class PartWriter:
         self.state = PartState(rows, seq, FORMAT, files, self.state.facts | dict(facts or {}), _boot())
         if not _boot():
             self._force()
-        self.published = self._states.write(self.state, sync=not _boot()), self.state
+        self._states.write(self.state, sync=not _boot())
         for name in gone:
             (self.folder / name).unlink(missing_ok=True)
-
-    def still(self) -> bool:
-        """Check that no other writer has published since this one read or wrote the state."""
-        return self._states.still()
 
     def sync(self) -> None:
         """Force the published bytes to the disk. The state does not change."""
@@ -200,12 +186,6 @@ class PartWriter:
                 if file.size != self._synced.get(name, 0):
                     os.fsync(file.handle if file.handle >= 0 else file.open())
                     self._synced[name] = file.size
-
-    def _file(self, name: str) -> _Growing:
-        found = self._files.get(name)
-        if found is None:
-            found = self._files[name] = _Growing(f"{self.folder}/{name}", FileState())
-        return found
 
 
 class MappedFiles:
@@ -246,7 +226,7 @@ def _mapped(path: str, size: int) -> mmap.mmap:
     try:
         room = os.fstat(handle).st_size
         if room < size:
-            raise CorruptIndexError(f"{path} is shorter than its state says; run `dowse rebuild`")
+            raise CorruptIndexError(f"{path} is truncated; run `dowse rebuild`")
         return mmap.mmap(handle, room, access=mmap.ACCESS_READ)
     finally:
         os.close(handle)

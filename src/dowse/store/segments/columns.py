@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,8 @@ Mask = NDArray[np.bool_]
 Codes = NDArray[np.uint32]
 _ABSENT = 0  # the code of "no value"
 _COLUMN = "column-"
-_KEPT_VALUES = 20_000  # values that are remembered from one writer to the next, some 3 MB; chosen
+_COMPARE: dict[type, Callable[[Any, float], Any]] = {Gt: operator.gt, Lt: operator.lt, Eq: operator.eq, Ne: operator.ne}
+_KEPT_VALUES = 20_000  # values whose codes are remembered, some 3 MB; chosen
 
 
 @lru_cache(256)
@@ -60,14 +61,10 @@ class ColumnWriter:
         self._part = part
         self._database = database
         self._codes: dict[str, dict[Any, int]] = {}  # by field and value, what was asked for so far
-        self._last: dict[str, int] = {}  # the highest code of a field
-
-    def trim(self) -> None:
-        """Free memory until the next writer."""
-        if sum(map(len, self._codes.values())) > _KEPT_VALUES:
-            self._codes.clear()
 
     def append(self, chunks: Sequence[Chunk], rows_before: int) -> None:
+        if sum(map(len, self._codes.values())) > _KEPT_VALUES:
+            self._codes.clear()
         columns = {field: column for field, column in _columns(chunks).items() if column.count(None) < len(column)}
         new = [each for field, column in columns.items() for each in self._learn(field, column)]
         if new:
@@ -92,20 +89,15 @@ class ColumnWriter:
         for part in batches(list(unseen.values())):
             sql = f"SELECT value, code FROM dictionary WHERE field = ? AND value IN ({marks(part)})"
             stored.update(self._database.query(sql, [field, *part]))
-        new = [(field, text, self._next_code(field)) for text in dict.fromkeys(unseen.values()) if text not in stored]
+        last = self._database.query("SELECT ifnull(MAX(code), 0) FROM dictionary WHERE field = ?", [field])[0][0]
+        unknown = [text for text in dict.fromkeys(unseen.values()) if text not in stored]
+        new = [(field, text, code) for code, text in enumerate(unknown, last + 1)]
         stored.update((text, code) for _, text, code in new)
         known.update((value, stored[text]) for value, text in unseen.items())
         return new
 
-    def _next_code(self, field: str) -> int:
-        if field not in self._last:
-            rows = self._database.query("SELECT MAX(code) FROM dictionary WHERE field = ?", [field])
-            self._last[field] = rows[0][0] or 0
-        self._last[field] += 1
-        return self._last[field]
 
-
-_text_fields = attrgetter(*TEXT_FIELDS)
+_text_fields = operator.attrgetter(*TEXT_FIELDS)
 
 
 def _columns(chunks: Sequence[Chunk]) -> dict[str, Sequence[Any]]:
@@ -143,40 +135,21 @@ class ColumnReader:
             for each in clause.filters:
                 found |= self.mask(each)
             return found
-        if clause.field in NUMBER_FIELDS:
-            return self._number(clause)
-        return np.asarray(self._table(clause)[self._array(clause.field)], np.bool_)
+        column = self._array(clause.field)
+        return _compared(clause, column) if clause.field in NUMBER_FIELDS else self._table(clause)[column]
 
     def _table(self, clause: Comparison) -> Mask:
         """By code, whether the clause holds."""
         values = self._dictionary(clause.field)
         table = np.zeros(len(values) + 1, np.bool_)
-        if isinstance(clause, Eq | In):  # an exact value is looked up, not searched for
-            wanted = {str(each) for each in (clause.values if isinstance(clause, In) else (clause.value,))}
-            if all(isinstance(each, str) for each in (clause.values if isinstance(clause, In) else (clause.value,))):
-                table[1:] = [value in wanted for value in values]
-                return table
-        table[_ABSENT] = holds(clause, None)
-        table[1:] = [holds(clause, value) for value in values]
+        wanted = clause.values if isinstance(clause, In) else (clause.value,) if isinstance(clause, Eq) else ()
+        if wanted and all(isinstance(each, str) for each in wanted):  # looked up: `holds` takes longer
+            known = set(wanted)
+            table[1:] = [value in known for value in values]
+        else:
+            table[_ABSENT] = holds(clause, None)
+            table[1:] = [holds(clause, value) for value in values]
         return table
-
-    def _number(self, clause: Comparison) -> Mask:
-        column = self._array(clause.field)
-        with np.errstate(invalid="ignore"):
-            match clause:
-                case Gt(_, bound):
-                    found = column > float(bound)
-                case Lt(_, bound):
-                    found = column < float(bound)
-                case Eq(_, wanted):
-                    found = column == float(wanted)
-                case Ne(_, wanted):
-                    found = column != float(wanted)
-                case In(_, values):
-                    found = np.isin(column, [float(each) for each in values])
-                case _:
-                    raise TypeError(f"{clause} cannot be asked of a number")
-        return np.asarray(found, np.bool_)
 
     def _array(self, field: str) -> NDArray[Any]:
         """A column in full length; rows beyond its file have no value."""
@@ -197,3 +170,12 @@ class ColumnReader:
             rows = self._database.query("SELECT value FROM dictionary WHERE field = ? ORDER BY code", [field])
             found = self._values[field] = [row[0] for row in rows]
         return found
+
+
+def _compared(clause: Comparison, column: NDArray[np.float64]) -> Mask:
+    if isinstance(clause, In):
+        return np.isin(column, [float(each) for each in clause.values])
+    if not isinstance(clause, Gt | Lt | Eq | Ne):
+        raise TypeError(f"{clause} does not apply to a number")
+    with np.errstate(invalid="ignore"):
+        return np.asarray(_COMPARE[type(clause)](column, float(clause.value)), np.bool_)

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 from zlib import crc32
 
 import msgspec
@@ -35,11 +36,11 @@ WORD_LEGS: tuple[Leg, ...] = ("bm25_code", "bm25_nlp")
 _SEEDS = {"bm25_code": 0, "bm25_nlp": 0xA5A5A5A5}
 _MAX_COUNT = np.iinfo(np.uint16).max
 _MORE_ROWS = 1024  # that lengths have room for, and an eighth; chosen
-_LOOKS = 100  # terms that are counted one by one before a sort is worth it; chosen
 _KEPT_RUNS = 50_000  # words kept from one writer to the next, some 9 MB; chosen
 
 Slots = NDArray[np.int64]
 Hashes = NDArray[np.uint32]
+Entries = tuple[Hashes, NDArray[np.uint32], NDArray[np.uint16]]  # terms, slots, counts
 
 
 class LegTerms(msgspec.Struct, frozen=True, eq=False):
@@ -185,13 +186,33 @@ class ChunkLengths:
         self.sums = rows[known:].sum(axis=0, dtype=np.int64) + (before.sums if before is not None and known else 0)
 
 
+def chunk_terms(array: Callable[[str, str], NDArray[Any]]) -> ChunkTerms:
+    return ChunkTerms(array("terms", "<u4"), array("counts", "<u2"), array("ends", "<i8"))
+
+
+def last_places(terms: Hashes) -> Slots:
+    """Return the last place of each distinct term; equal ones are neighbours."""
+    is_last = np.ones(len(terms), np.bool_)
+    np.not_equal(terms[1:], terms[:-1], out=is_last[:-1])
+    return np.flatnonzero(is_last)
+
+
+def entries_between(said: ChunkTerms, first: int, end: int) -> Entries:
+    """Return the entries of a range of chunks, as they are stored."""
+    start = int(said.ends[first - 1]) if first else 0
+    ends = said.ends[first:end]
+    slots = np.repeat(np.arange(first, end, dtype=np.uint32), np.diff(ends, prepend=start))
+    span = slice(start, start + len(slots))
+    return said.terms[span], slots, said.counts[span]
+
+
 class ForwardReader:
     """Reader of the forward index: exact BM25 of any chunks, in all legs at once."""
 
     def __init__(self, part: PartReader, kernel: Kernel, before: ForwardReader | None = None) -> None:
         """`before` is the reader of an earlier snapshot of the same part."""
         self._kernel = kernel
-        self._said = ChunkTerms(part.array("terms", "<u4"), part.array("counts", "<u2"), part.array("ends", "<i8"))
+        self._said = chunk_terms(part.array)
         self.lengths: ChunkLengths = ChunkLengths(
             part.array("lengths", "<u4", len(WORD_LEGS)), before.lengths if before else None
         )
@@ -213,9 +234,7 @@ class ForwardReader:
         keys.sort()  # one number each: half the time of an argsort of the terms
         terms, order = (keys >> np.uint64(_HASH_BITS)).astype(np.uint32), keys.astype(np.uint32)
         places = np.repeat(np.arange(len(slots), dtype=np.uint32), np.diff(ends, prepend=0))
-        is_last = np.ones(len(terms), np.bool_)
-        np.not_equal(terms[1:], terms[:-1], out=is_last[:-1])
-        last = np.flatnonzero(is_last)
+        last = last_places(terms)
         found = Run(terms[last], last + 1, places[order], self._said.counts[position[order]])
         for each in msgspec.structs.astuple(found):
             each.setflags(write=False)  # as mapped files are: numba compiles again for a writable array
@@ -247,34 +266,5 @@ class ForwardReader:
         """Return all entries of the chunks from one on, without a copy."""
         return self._said.terms[int(self._said.ends[first - 1]) if first else 0 :]
 
-    def entries(self, first: int, end: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint16]]:
-        """Return terms, slots and counts of a range of chunks."""
-        slots = np.arange(first, end)
-        position, ends = entries(slots, self._said.ends)
-        each = np.repeat(slots, np.diff(ends, prepend=0)).astype(np.uint32)
-        return self._said.terms[position], each, self._said.counts[position]
-
-
-class TermCounts:
-    """Document frequencies of some chunks.
-
-    The first look-ups scan all entries: a sort takes much longer than one scan, and every update changes the chunks.
-    """
-
-    def __init__(self, terms: Hashes) -> None:
-        """`terms` are all entries of the chunks."""
-        self.terms = terms
-        self._looked = 0
-        self._sorted: tuple[Hashes, Slots] | None = None
-
-    def of(self, hashes: Hashes) -> Slots:
-        self._looked += len(hashes)
-        if self._sorted is None and self._looked <= _LOOKS:
-            return np.array([np.count_nonzero(self.terms == each) for each in hashes], np.int64)
-        if self._sorted is None:
-            self._sorted = np.unique(self.terms, return_counts=True)
-        terms, counts = self._sorted
-        if not len(terms):
-            return np.zeros(len(hashes), np.int64)
-        at = np.minimum(np.searchsorted(terms, hashes), len(terms) - 1)
-        return np.where(terms[at] == hashes, counts[at], 0)
+    def entries(self, first: int, end: int) -> Entries:
+        return entries_between(self._said, first, end)

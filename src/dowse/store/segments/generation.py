@@ -10,13 +10,13 @@ A rebuild or a compaction makes a new generation, which then only grows, so a re
 from __future__ import annotations
 
 import shutil
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
 
 from dowse.errors import CorruptIndexError
-from dowse.store.files import Mark, make_folder, mark, read_file, replace_file
+from dowse.store.files import Mark, make_folder, mark, replace_file
 from dowse.store.segments.state import STATE
 from dowse.store.sql.schema import CURRENT
 
@@ -49,7 +49,7 @@ class Generation(msgspec.Struct, frozen=True, dict=True):
         return self.folder / "rows"
 
     def vectors(self, model: int) -> Path:
-        return _vectors(self.folder, model)
+        return self.folder / f"vectors-{model}"
 
     def serve(self) -> None:
         """Make this the generation that readers open."""
@@ -65,10 +65,6 @@ class Generation(msgspec.Struct, frozen=True, dict=True):
         """Return a value that changes with every publication; a few microseconds."""
         return tuple(map(mark, self._marked))
 
-    def still_serves(self, stamp: Stamp) -> bool:
-        """Check that CURRENT is unchanged since that stamp, without reading it."""
-        return stamp[0] is not None and mark(self._marked[0]) == stamp[0]
-
     @cached_property
     def _marked(self) -> tuple[str, ...]:
         """Paths of the stamp, made once: every query takes a stamp."""
@@ -78,16 +74,10 @@ class Generation(msgspec.Struct, frozen=True, dict=True):
         return tuple(map(str, paths))
 
 
-@lru_cache(8)
-def _vectors(folder: Path, model: int) -> Path:
-    """Return the folder of a model's vectors, which an update needs many times."""
-    return folder / f"vectors-{model}"
-
-
 def current(derived: Path) -> Generation | None:
     """Return the generation that serves; None when there is none yet."""
     try:
-        pointer = _decode_pointer(read_file(derived, CURRENT))
+        pointer = _decode_pointer((derived / CURRENT).read_bytes())
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as err:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -25,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import CorruptIndexError
-from dowse.store.kernels.numpy_kernel import Kernel, Run, Spans
+from dowse.store.kernels.numpy_kernel import Run
 from dowse.store.segments.arrays import PartReader, PartWriter
-from dowse.store.segments.forward import ForwardReader, Hashes, Slots, TermCounts
+from dowse.store.segments.forward import Entries, chunk_terms, entries_between, last_places
 
 _PREFIX = "run-"
 _TYPES = {"terms": "<u4", "ends": "<i8", "slots": "<u4", "counts": "<u2"}
@@ -35,8 +34,6 @@ _TAIL_ROWS = 512  # chunks that may wait: scoring them takes 0.02 ms compiled, 0
 _MOST_RUNS = 8  # while writing; chosen: a run more costs a query 0.01 ms, a run less merges more often
 _STEP = 32  # how many times as long as its right neighbour a run is in the end; chosen: few runs
 _PIECE_ENTRIES = 1 << 21  # entries sorted at a time: some 60 MB, and a cache's worth of locality
-
-Entries = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint16]]  # terms, slots, counts
 
 
 class SlotRange(msgspec.Struct, frozen=True, order=True):
@@ -100,16 +97,9 @@ class InvertedWriter:
         return len(self._runs) != before
 
     def _add(self, stretch: SlotRange) -> None:
-        ends = self._part.array("ends", "<i8")
-        start = int(ends[stretch.first - 1]) if stretch.first else 0
-        span = slice(start, int(ends[stretch.end - 1]))
-        terms, counts = self._part.array("terms", "<u4")[span], self._part.array("counts", "<u2")[span]
-        sizes = np.diff(ends[stretch.first : stretch.end], prepend=start)
-        slots = np.repeat(np.arange(stretch.first, stretch.end, dtype=np.uint32), sizes)
+        terms, slots, counts = entries_between(chunk_terms(self._part.array), stretch.first, stretch.end)
 
         def between(low: int, high: int) -> Entries:
-            if high - low > 0xFFFFFFFF:
-                return _by_term(terms, slots, counts)
             chosen = np.flatnonzero((terms >= low) & (terms <= high - 1))
             return _by_term(terms[chosen], slots[chosen], counts[chosen])
 
@@ -138,9 +128,7 @@ class InvertedWriter:
         written = 0
         for low, high in pairwise(bounds):
             terms, slots, counts = between(low, high)
-            is_last = np.ones(len(terms), np.bool_)
-            np.not_equal(terms[1:], terms[:-1], out=is_last[:-1])
-            last = np.flatnonzero(is_last)
+            last = last_places(terms)
             files: dict[str, NDArray[Any]] = {
                 "terms": terms[last],
                 "ends": written + 1 + last,
@@ -180,35 +168,21 @@ def _merged(parts: Sequence[Entries]) -> Entries:
 
 def _entries_between(run: Run, low: int, high: int) -> Entries:
     first, end = np.searchsorted(run.terms, np.array([low, high], np.uint64)).tolist()
-    starts, ends = _spans(run, np.arange(first, end))
-    span = slice(int(starts[0]), int(ends[-1])) if end > first else slice(0, 0)
-    return np.repeat(run.terms[first:end], ends - starts), run.slots[span], run.counts[span]
-
-
-def _spans(run: Run, at: Slots) -> tuple[Slots, Slots]:
-    """Return where the entries of a run's terms begin and end."""
-    return np.where(at > 0, run.ends[at - 1], 0), run.ends[at]
+    start = int(run.ends[first - 1]) if first else 0
+    terms = np.repeat(run.terms[first:end], np.diff(run.ends[first:end], prepend=start))
+    span = slice(start, start + len(terms))
+    return terms, run.slots[span], run.counts[span]
 
 
 class InvertedReader:
     """Runs of one snapshot."""
 
-    covered: int
-    runs: list[Run]
-    _stretches: list[SlotRange]
-
-    def __init__(self, part: PartReader, before: InvertedReader | None = None) -> None:
-        """`before` is of an earlier snapshot of the same part. Most have the same runs."""
-        self._names = [name for name in part.state.files if name.startswith(_PREFIX)]
-        if before is not None and before._names == self._names:
-            self.covered, self.runs, self._stretches = before.covered, before.runs, before._stretches
-            return
-        stretches = _stretches(self._names)
+    def __init__(self, part: PartReader) -> None:
+        stretches = self._stretches = _stretches(list(part.state.files))
         if [each.first for each in stretches] != [0, *(each.end for each in stretches)][: len(stretches)]:
-            raise CorruptIndexError(f"{part.folder} lacks a run of words; run `dowse rebuild`")
+            raise CorruptIndexError(f"a part of the word index in {part.folder} is missing; run `dowse rebuild`")
         self.covered = stretches[-1].end if stretches else 0
         self.runs = [_run(each, part.array) for each in stretches]
-        self._stretches = stretches
 
     def disagreeing(self, entries: Callable[[int, int], Entries]) -> Iterator[str]:
         """Yield the runs that hold other entries than these, given by range of slots."""
@@ -217,51 +191,3 @@ class InvertedReader:
             found = _entries_between(run, 0, 2**32)
             if not all(np.array_equal(found[number], wanted[number]) for number in range(3)):
                 yield f"words of the rows {stretch.first} to {stretch.end}"
-
-
-class TermFrequencies:
-    """Document frequencies of one snapshot: runs and chunks that no run covers, without deleted chunks."""
-
-    def __init__(
-        self,
-        inverted: InvertedReader,
-        forward: ForwardReader,
-        dead: Slots,
-        kernel: Kernel,
-        before: TermFrequencies | None = None,
-    ) -> None:
-        """`before` is of an earlier snapshot of the same generation, whose deleted chunks come first among these."""
-        self._inverted = inverted
-        self._forward = forward
-        self._dead = dead
-        self._kernel = kernel
-        self._gathered: tuple[int, Hashes] = before._known() if before else (0, np.empty(0, np.uint32))
-
-    def of(self, hashes: Hashes) -> tuple[Slots, list[Spans]]:
-        """Return frequencies and postings of ascending hashes, without runs that hold none of the terms."""
-        holding, spans, runs = np.zeros(len(hashes), np.int64), [], self._inverted.runs
-        for run in runs:
-            starts, ends = self._kernel.find(run, hashes)
-            sizes = ends - starts
-            if len(runs) == 1 or sizes.any():  # of one run there is nothing to leave out
-                holding += sizes
-                spans.append((run, starts, ends))
-        if len(self._tail_terms.terms):
-            holding += self._tail_terms.of(hashes)
-        if len(self._dead):
-            holding -= self._dead_terms.of(hashes)
-        return holding, spans
-
-    @cached_property
-    def _tail_terms(self) -> TermCounts:
-        return TermCounts(self._forward.terms_from(self._inverted.covered))
-
-    @cached_property
-    def _dead_terms(self) -> TermCounts:
-        known, terms = self._gathered
-        return TermCounts(np.concatenate([terms, self._forward.terms_of(self._dead[known:])]))
-
-    def _known(self) -> tuple[int, Hashes]:
-        """Return how many deleted chunks the gathered terms are of, and these: an update deletes a few more."""
-        found: TermCounts | None = vars(self).get("_dead_terms")
-        return self._gathered if found is None else (len(self._dead), found.terms)

@@ -10,16 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from dowse.identity import id_number, searchable_text
-from dowse.store.files import Mark
 from dowse.store.segments.arrays import PartWriter
 from dowse.store.segments.columns import ColumnWriter
 from dowse.store.segments.forward import ForwardWriter, TermCache
 from dowse.store.segments.generation import Generation
 from dowse.store.segments.inverted import InvertedWriter
-from dowse.store.segments.state import PartState
 from dowse.store.segments.vectors import VectorSegmentWriter
-from dowse.store.sql.database import Database
-from dowse.store.sql.recent_rows import Row
+from dowse.store.sql.database import Database, Row
 from dowse.store.sql.vector_cache import Model, RecentVectors
 
 
@@ -27,7 +24,7 @@ class SegmentWriters:
     """Writers of the part with one row a chunk, and of one part for the vectors of each model."""
 
     def __init__(self, place: Generation, database: Database, runs: TermCache) -> None:
-        self._place = place
+        self.place = place
         self._database = database
         self.rows = PartWriter(place.rows)
         self._forward = ForwardWriter(self.rows, runs)
@@ -58,7 +55,7 @@ class SegmentWriters:
         """Return the writer of a model's vectors, which are published apart."""
         found = self._vectors.get(model.number)
         if found is None:
-            found = VectorSegmentWriter(PartWriter(self._place.vectors(model.number)), model.dimension)
+            found = VectorSegmentWriter(PartWriter(self.place.vectors(model.number)), model.dimension)
             self._vectors[model.number] = found
         return found
 
@@ -74,24 +71,16 @@ class SegmentWriters:
         for each in self._vectors.values():
             each.part.sync()
 
-    def published(self) -> list[tuple[Mark, PartState]]:
-        """Return the states published last, with their marks. Readers call it while a writer writes."""
-        return [known for part in self._all() if (known := part.published) is not None]
-
     def still(self, place: Generation) -> bool:
         """Check that they are of this generation, and that no other writer has published since."""
-        return self._place.number == place.number and all(part.still() for part in self._all())
-
-    def trim(self) -> None:
-        """Free memory until the next writer."""
-        self._columns.trim()
+        return self.place.number == place.number and all(part.still() for part in self._all())
 
     def close(self) -> None:
         for part in self._all():
             part.close()
 
     def _all(self) -> list[PartWriter]:
-        return [self.rows, *(each.part for each in list(self._vectors.values()))]
+        return [self.rows, *(each.part for each in self._vectors.values())]
 
 
 class WriterCache:
@@ -100,30 +89,22 @@ class WriterCache:
     def __init__(self) -> None:
         self.runs = TermCache()
         self.recent = RecentVectors()
-        self._parts: SegmentWriters | None = None  # opened last
-        self._left = False  # whether no writer uses them
+        self._parts: SegmentWriters | None = None  # while no writer uses them
 
     def open(self, place: Generation, database: Database) -> SegmentWriters:
         """Return the cached segment writers if no other process has written since, else open them."""
-        parts = self._parts
-        if parts is None or not self._left or not parts.still(place):
-            self.close()
-            parts = self._parts = SegmentWriters(place, database, self.runs)
-        self._left = False
-        return parts
+        parts, self._parts = self._parts, None
+        if parts is not None and parts.still(place):
+            return parts
+        if parts is not None:
+            parts.close()
+        return SegmentWriters(place, database, self.runs)
 
     def keep(self, parts: SegmentWriters) -> None:
-        parts.trim()
         self.runs.trim()
-        self._parts, self._left = parts, True
-
-    def published(self, mark: Mark | None) -> PartState | None:
-        """Return the state with this mark if this process wrote it, so that it need not be read."""
-        parts = self._parts
-        known = parts.published() if parts is not None else ()
-        return next((state for own, state in known if own == mark), None)
+        self._parts = parts
 
     def close(self) -> None:
-        if self._parts is not None and self._left:
+        if self._parts is not None:
             self._parts.close()
-        self._parts, self._left = None, False
+            self._parts = None

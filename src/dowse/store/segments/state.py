@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import NamedTuple
 from zlib import crc32
 
 import msgspec
 
 from dowse.errors import CorruptIndexError
-from dowse.store.files import Mark, mark, read_file, replace_file, storing, sync_folder, write_at
+from dowse.store.files import mark, replace_file, storing, sync_folder, write_at
 
 STATE = "state.jsonl"
 FORMAT = 4  # 2: the inverted index is ours, and its runs lie beside the rows; 3: a vector is kept in 16 bits; 4: lines
@@ -44,24 +43,20 @@ class PartState(msgspec.Struct, frozen=True):
     boot: str = ""  # the boot in which it was written; empty: all of it was forced to the disk before
 
 
-class States(NamedTuple):
-    """States of a generation that are known without reading a file."""
-
-    rows: PartState | None = None
-    vectors: PartState | None = None
-
-
-UNREAD = States()
-
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(PartState).decode
 
 
 def read_state(folder: Path) -> PartState:
     try:
-        return _state(folder, _last_line(folder))
+        state = _decode(_last_line(folder)[_SUM_CHARS + 1 :])
     except FileNotFoundError as err:
         raise CorruptIndexError(f"{folder} has no {STATE}; run `dowse rebuild`") from err
+    except msgspec.DecodeError as err:
+        raise CorruptIndexError(f"{folder / STATE} cannot be read ({err}); run `dowse rebuild`") from err
+    if state.format != FORMAT:
+        raise CorruptIndexError(f"{folder} has format {state.format}, not {FORMAT}; run `dowse rebuild`")
+    return state
 
 
 def state_line(state: PartState) -> bytes:
@@ -79,16 +74,12 @@ class StateFile:
         self._handle: int | None = None
         self.mark = mark(self._path)  # of the last line that was read or written here
 
-    def read(self) -> PartState:
-        """Return the last state, or an empty one where nothing was published yet."""
-        return PartState(0, 0) if self.mark is None else read_state(self._folder)
-
     def still(self) -> bool:
         """Check that no other writer has written since. Only 33 lines in a clock tick could restore a mark."""
         return self.mark is not None and mark(self._path) == self.mark
 
-    def write(self, state: PartState, *, sync: bool) -> Mark:
-        """Publish a state; return the mark of the file."""
+    def write(self, state: PartState, *, sync: bool) -> None:
+        """Publish a state."""
         line = state_line(state)
         if self.mark is None or self.mark[2] > _MOST_LINES * len(line):
             self.close()
@@ -99,8 +90,7 @@ class StateFile:
             except OSError:
                 with storing(self._folder, STATE):
                     raise
-        found = self.mark = _need_mark(self._path)
-        return found
+        self.mark = mark(self._path)
 
     def close(self) -> None:
         if self._handle is not None:
@@ -120,27 +110,10 @@ class StateFile:
             sync_folder(self._folder)
 
 
-def _need_mark(path: str) -> Mark:
-    found = mark(path)
-    if found is None:
-        raise CorruptIndexError(f"{path} has gone; run `dowse rebuild`")
-    return found
-
-
-def _state(folder: Path, line: bytes) -> PartState:
-    try:
-        state = _decode(line[_SUM_CHARS + 1 :])
-    except msgspec.DecodeError as err:
-        raise CorruptIndexError(f"{folder / STATE} cannot be read ({err}); run `dowse rebuild`") from err
-    if state.format != FORMAT:
-        raise CorruptIndexError(f"{folder} has format {state.format}, not {FORMAT}; run `dowse rebuild`")
-    return state
-
-
 def _last_line(folder: Path) -> bytes:
     """Return the last line. An incomplete one is being written, or is damage."""
     for _ in range(_LOOKS):
-        data = read_file(folder, STATE)
+        data = (folder / STATE).read_bytes()
         line = data[data.rfind(b"\n", 0, -1) + 1 :]
         if line[:_SUM_CHARS] == b"%08x" % crc32(line[_SUM_CHARS + 1 : -1]) and line.endswith(b"\n"):
             return line

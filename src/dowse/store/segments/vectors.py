@@ -45,13 +45,13 @@ def check_vectors(vectors: Matrix, rows: int, dimension: int) -> None:
     """Refuse vectors that would break every later search."""
     if vectors.ndim != 2 or vectors.shape != (rows, dimension):
         raise BadRequestError(
-            f"{rows} vectors of {dimension} dimensions were due, not an array of shape {vectors.shape}"
+            f"expected {rows} vectors of {dimension} dimensions, got an array of shape {vectors.shape}"
         )
     lengths = np.sqrt(np.einsum("rd,rd->r", vectors, vectors))
     if (np.abs(lengths - 1) <= 1e-3).all():  # false for NaN
         return
     if not np.isfinite(vectors).all():
-        raise BadRequestError("a vector holds NaN or infinity; the model is broken or its input was")
+        raise BadRequestError("a vector contains NaN or infinity; use another model: dowse reembed MODEL")
     found = float(lengths[int(np.argmax(np.abs(lengths - 1)))])
     raise BadRequestError(f"vectors must have length 1, one has {found:.4g}; normalise them, and drop empty ones")
 
@@ -59,7 +59,7 @@ def check_vectors(vectors: Matrix, rows: int, dimension: int) -> None:
 def check_vector(vector: Vector) -> None:
     """Refuse a query vector with NaN or infinity: its cosines have no order."""
     if not isfinite(float(vector @ vector)):
-        raise BadRequestError("the question's vector holds NaN or infinity; the model is broken or its input was")
+        raise BadRequestError("the query vector contains NaN or infinity; use another model: dowse reembed MODEL")
 
 
 class VectorSegmentWriter:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from dowse.errors import CorruptIndexError
 from dowse.identity import number_id
-from dowse.types import Chunk, ChunkId, Document
+from dowse.types import Chunk, ChunkId
 
 _Written = msgspec.defstruct(
     "_Written",
@@ -38,46 +38,34 @@ def decoded(body: bytes, connections: int | None = None) -> Chunk:
 
 
 IN_LIMIT = 500  # parameters per statement; chosen below SQLite's old limit of 999
-_SIGN = 1 << 63  # SQLite's integers are signed: an id is stored minus 2^64 where it is larger than 2^63
 
 
 def signed(number: int) -> int:
-    return number - 2 * _SIGN if number >= _SIGN else number
+    """Return an id as SQLite stores it: its integers have 64 bits with a sign."""
+    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def unsigned(number: int) -> int:
-    return number + 2 * _SIGN if number < 0 else number
+    return number % (1 << 64)
 
 
 def id_row(chunk_id: ChunkId) -> int:
-    number = int(chunk_id, 16)  # `signed(id_number(…))` without the calls: it is asked for ten times a chunk
-    return number - 2 * _SIGN if number >= _SIGN else number
+    return signed(int(chunk_id, 16))
 
 
 def row_id(number: int) -> ChunkId:
     return number_id(unsigned(number))
 
 
-def batches(values: Sequence[Any], size: int = IN_LIMIT) -> Iterator[Sequence[Any]]:
+def batches(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
     """Stretches for `IN (…)`. The last value is repeated up to a power of two, which changes no set: every thread's
     connection keeps its last 128 statements, and one for each length would fill that with copies of a few.
     """
-    for start in range(0, len(values), size):
-        part = list(values[start : start + size])
+    for start in range(0, len(values), IN_LIMIT):
+        part = list(values[start : start + IN_LIMIT])
         yield part + part[-1:] * ((1 << (len(part) - 1).bit_length()) - len(part))
 
 
 def marks(values: Sequence[Any]) -> str:
     """As many question marks as there are values."""
     return ",".join("?" * len(values))
-
-
-def distinct(documents: Iterable[Document]) -> Iterator[dict[str, Document]]:
-    """By id, in order; a document that is given twice replaces itself in a later group."""
-    group: dict[str, Document] = {}
-    for document in documents:
-        if document.id in group:
-            yield group
-            group = {}
-        group[document.id] = document
-    yield group

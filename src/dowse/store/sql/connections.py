@@ -128,9 +128,10 @@ def sqlite_errors(path: Path) -> Iterator[None]:
         if "locked" in text or "busy" in text:
             raise UnavailableError(f"{path} is locked by another program; try again") from err
         if "no such table" in text or "unable to open" in text:
-            raise CorruptIndexError(f"{path}: {text}; is this a Dowse index?") from err
+            raise CorruptIndexError(f"{path}: {text}; check that --index names a Dowse index") from err
         raise
     except sqlite3.DatabaseError as err:
         if isinstance(err, sqlite3.IntegrityError | sqlite3.ProgrammingError):
             raise
-        raise CorruptIndexError(f"{path} is damaged ({err}); restore it from a backup or index again") from err
+        advice = f"restore a backup, or delete {path.parent} and run `dowse index PATH`"
+        raise CorruptIndexError(f"{path} is damaged ({err}); {advice}") from err

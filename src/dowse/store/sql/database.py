@@ -4,27 +4,65 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from datetime import UTC, datetime
 from importlib.resources import files
 from itertools import count
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import msgspec
 
 from dowse.store.files import file_mode, storing, sync_folder
 from dowse.store.sql import links, services
-from dowse.store.sql.codec import batches, decoded, distinct, encoded, id_row, marks, row_id
+from dowse.store.sql.codec import batches, decoded, encoded, id_row, marks, row_id
 from dowse.store.sql.connections import Connections, sqlite_errors
-from dowse.store.sql.recent_rows import RecentRows, Row
 from dowse.store.sql.schema import SCHEMA_VERSION, check_version, upgradable, upgrade
 from dowse.types import Chunk, ChunkId, Document, DocumentInfo, Edge, Source
 
 _encode = msgspec.json.Encoder().encode
 _decode_meta = msgspec.json.Decoder(tuple[tuple[str, str], ...]).decode
+
+MOST_RECENT_ROWS = 4096  # rows, and those of one `put`; chosen: some 20 MB
+
+
+class Row(NamedTuple):
+    """Row of a chunk."""
+
+    key: int
+    id: ChunkId
+    content_hash: str
+    chunk: Chunk
+
+
+class RecentRows(NamedTuple):
+    """Rows that this process wrote last, so that a publication need not read them again: 20 µs a chunk.
+
+    They are all living rows from the first of them on; `gained` counts the documents since a change.
+    """
+
+    rows: tuple[Row, ...] = ()
+    since: int = -1
+    seq: int = -1  # the last change; if there is a later one, another process wrote, and these are obsolete
+    gained: int = 0
+
+    def with_more(self, seq: int, gained: int, rows: Sequence[Row], *, ended: bool) -> RecentRows:
+        """Add the change `seq`. Earlier rows are dropped if it deleted any: they may be among those."""
+        if self.seq != seq - 1:
+            return RecentRows(tuple(rows), seq - 1, seq, gained)
+        most = max(MOST_RECENT_ROWS, len(rows))  # the first are published already
+        kept = (*(() if ended else self.rows), *rows)[-most:]
+        return RecentRows(kept, self.since, seq, self.gained + gained)
+
+    def after(self, key: int, seq: int) -> list[Row] | None:
+        """Return the rows beyond a key at a change; None where there may be others."""
+        if seq != self.seq or not self.rows or key < self.rows[0].key - 1:
+            return None
+        return list(self.rows[bisect_right(self.rows, key, key=attrgetter("key")) :])
 
 
 class Database:
@@ -32,6 +70,8 @@ class Database:
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.connections = Connections(path, read_only=read_only)
+        self.query, self.transaction = self.connections.query, self.connections.transaction
+        self.close = self.connections.close
         self._recent_rows = RecentRows()
         version = self.fact("schema_version")
         if not read_only and upgradable(version):
@@ -39,16 +79,6 @@ class Database:
                 upgrade(connection)
         else:
             check_version(version, path.parent)
-
-    def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        return self.connections.query(sql, parameters)
-
-    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Run a transaction: all or nothing; durable when it ends."""
-        return self.connections.transaction()
-
-    def close(self) -> None:
-        self.connections.close()
 
     # --- small facts --------------------------------------------------------------------------------
 
@@ -77,23 +107,16 @@ class Database:
 
     # --- documents ----------------------------------------------------------------------------------
 
-    def put(self, documents: Sequence[Document]) -> int:
-        """Add or replace documents; return the number of this change."""
+    def put(self, documents: Sequence[Document]) -> None:
         now = datetime.now(UTC).isoformat()
-        rows: list[Row] = []
-        ended, gained = False, 0
+        given = {each.id: each for each in documents}  # of two with one id, the last counts
         with self.transaction() as connection:
             seq = _next_seq(connection)
-            for group in distinct(documents):
-                stored = links.document_numbers(connection, group)
-                was = links.read_links(connection, stored.values())
-                if stored:
-                    _end(connection, list(stored.values()), seq)
-                    rows, ended = [], True  # rows written before may be among the deleted ones
-                gained += len(group) - len(stored)
-                rows += _insert(connection, list(group.values()), stored, was, now)
-        self._recent_rows = self._recent_rows.with_more(seq, gained, rows, ended=ended)
-        return seq
+            stored = links.document_numbers(connection, given)
+            was = links.read_links(connection, stored.values())
+            _end(connection, list(stored.values()), seq)
+            rows = _insert(connection, list(given.values()), stored, was, now)
+        self._recent_rows = self._recent_rows.with_more(seq, len(given) - len(stored), rows, ended=bool(stored))
 
     def remove(self, document_ids: Collection[str]) -> int:
         with self.transaction() as connection:
@@ -120,8 +143,7 @@ class Database:
         return found
 
     def document(self, document_id: str) -> DocumentInfo | None:
-        rows = self.query(f"SELECT {_INFO} FROM documents WHERE id = ?", [document_id])
-        return _info(rows[0]) if rows else None
+        return next(iter(self.documents_of([document_id])), None)
 
     def document_chunks(self, document_id: str) -> list[Chunk]:
         rows = self.query(
@@ -145,15 +167,7 @@ class Database:
             )
             for row, body, connections in rows:
                 found[by_row[row]] = decoded(body, connections)
-        return found
-
-    def chunks_by_key(self, keys: Sequence[int]) -> dict[int, Chunk]:
-        """Return chunks by key, deleted ones included: two thirds of the time of a look-up by id."""
-        found: dict[int, Chunk] = {}
-        for part in batches(sorted(keys)):  # SQLite sorts them otherwise, a fifth slower
-            sql = f"SELECT key, body, connections FROM chunks WHERE key IN ({marks(part)})"
-            found.update((row[0], decoded(row[1], row[2])) for row in self.query(sql, part))
-        return found
+        return {each: found[each] for each in ids if each in found}  # in the order asked for, not of SQLite
 
     def count_documents(self, known: float, since: int, seq: int) -> int:
         """Count the documents at a change; `known` is the count at the change `since`."""

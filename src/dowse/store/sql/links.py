@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dowse.link_names import Name, named_chunks
 from dowse.store.sql.codec import batches, id_row, marks, row_id
-from dowse.types import ChunkId, Document, Edge
+from dowse.types import Document, Edge
 
 if TYPE_CHECKING:
     from dowse.store.sql.database import Database
@@ -81,17 +81,12 @@ def write_links(
     kept: list[tuple[int, int]] = []
     edges: list[EdgeRow] = []
     for number, document, was in documents:
-        found, rows = named_chunks(document), _Rows()
-        came = sorted((key, chunk) for key, chunk in found.items() if key not in was.names)
-        names += [(kind, name, rows[chunk], number) for (kind, name), chunk in came]
-        kept += [
-            (rows[found[key]], row)
-            for key, (row, chunk) in was.names.items()
-            if key in found and rows[found[key]] != chunk
-        ]
-        own = _edge_rows(document.edges, number, "", rows)
+        found = {key: id_row(chunk) for key, chunk in named_chunks(document).items()}
+        names += sorted((*key, chunk, number) for key, chunk in found.items() if key not in was.names)
+        kept += [(found[key], row) for key, (row, chunk) in was.names.items() if found.get(key, chunk) != chunk]
+        own = _edge_rows(document.edges, number, "")
         edges += own
-        chunks = frozenset([rows[chunk.id] for chunk in document.chunks])
+        chunks = frozenset([id_row(chunk.id) for chunk in document.chunks])
         changes.append(LinkChange(was, found.keys(), chunks, _ends(own)))
     connection.executemany("INSERT INTO names VALUES (?, ?, ?, ?)", names)
     connection.executemany("UPDATE names SET chunk = ? WHERE rowid = ?", kept)
@@ -121,12 +116,14 @@ def mark_unlinked(connection: sqlite3.Connection, changes: Sequence[LinkChange])
 def put_edges(database: Database, maker: str, edges: Mapping[str, Sequence[Edge]]) -> None:
     with database.transaction() as connection:
         numbers = document_numbers(connection, edges)  # without documents deleted in the meantime
-        old = _made_by(connection, maker, list(numbers.values()))
-        rows = _Rows()
-        new = [row for each, number in numbers.items() for row in _edge_rows(edges[each], number, maker, rows)]
-        connection.executemany(
-            "DELETE FROM edges WHERE source = ? AND target = ? AND relation = ? AND document = ?", old
-        )
+        old: list[EdgeKey] = []
+        for part in batches(list(numbers.values())):
+            old += connection.execute(
+                f"DELETE FROM edges WHERE document IN ({marks(part)}) AND maker = ?"
+                " RETURNING source, target, relation, document",
+                [*part, maker],
+            )
+        new = [row for each, number in numbers.items() for row in _edge_rows(edges[each], number, maker)]
         _insert_edges(connection, new)
         linked = [(number, maker) for number in numbers.values()]
         connection.executemany("INSERT OR IGNORE INTO linked VALUES (?, ?)", linked)
@@ -201,17 +198,9 @@ def _names(database: Database, where: str, parameters: Sequence[object]) -> list
 # --- rows ---------------------------------------------------------------------------------------------
 
 
-class _Rows(dict[ChunkId, int]):
-    """Cache of row numbers by id: a chunk's is needed six times while its document is written."""
-
-    def __missing__(self, chunk_id: ChunkId) -> int:
-        row = self[chunk_id] = id_row(chunk_id)
-        return row
-
-
-def _edge_rows(edges: Iterable[Edge], number: int, maker: str, rows: _Rows) -> list[EdgeRow]:
+def _edge_rows(edges: Iterable[Edge], number: int, maker: str) -> list[EdgeRow]:
     return [
-        (rows[edge.source_id], rows[edge.target_id], edge.relation, number, edge.weight, edge.description, maker)
+        (id_row(edge.source_id), id_row(edge.target_id), edge.relation, number, edge.weight, edge.description, maker)
         for edge in edges
     ]
 
@@ -230,17 +219,6 @@ def _insert_edges(connection: sqlite3.Connection, rows: Iterable[EdgeRow]) -> No
 
 def _ends(rows: Iterable[EdgeKey | EdgeRow]) -> frozenset[int]:
     return frozenset([end for row in rows if row[2] not in STRUCTURAL for end in row[:2]])
-
-
-def _made_by(connection: sqlite3.Connection, maker: str, numbers: Sequence[int]) -> list[EdgeKey]:
-    """Return the edges of documents that a maker wrote."""
-    found: list[EdgeKey] = []
-    for part in batches(numbers):
-        found += connection.execute(
-            f"SELECT source, target, relation, document FROM edges WHERE document IN ({marks(part)}) AND maker = ?",
-            [*part, maker],
-        )
-    return found
 
 
 def count_connections(connection: sqlite3.Connection, chunks: Iterable[int]) -> dict[int, int]:

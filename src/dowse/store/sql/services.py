@@ -37,18 +37,16 @@ def checked(
     for edge in edges:
         if lost := [end for end in (edge.source, edge.target) if end not in names]:
             raise BadRequestError(
-                f"the edge {edge.source} → {edge.target} ends at {lost[0]!r}, which is no service; "
+                f"the edge {edge.source} → {edge.target} ends at {lost[0]!r}, which is not a service; "
                 "add it, as external if nothing declares it"
             )
         if edge.source != edge.target:
             key = (edge.source, edge.target, edge.type)
-            merged[key] = _merged(merged[key], edge) if key in merged else edge
+            if first := merged.get(key):
+                evidence = tuple(dict.fromkeys((*first.evidence, *edge.evidence)))
+                edge = replace(first, evidence=evidence, description=first.description or edge.description)
+            merged[key] = edge
     return tuple(sorted(services, key=lambda each: each.name)), tuple(merged[key] for key in sorted(merged))
-
-
-def _merged(first: ServiceEdge, second: ServiceEdge) -> ServiceEdge:
-    evidence = tuple(dict.fromkeys((*first.evidence, *second.evidence)))
-    return replace(first, evidence=evidence, description=first.description or second.description)
 
 
 def replace_graph(database: Database, services: Sequence[Service], edges: Sequence[ServiceEdge]) -> None:

@@ -16,7 +16,6 @@ from dowse.store.sql.database import Database
 if TYPE_CHECKING:
     from dowse.ports import Matrix, Vector
 
-_IN_LIMIT = 500
 _MOST_RECENT = 2048  # chosen: sorted, so many change two fifths of the pages that single ones would, of 100,000
 _FILED = "embedded"  # fact: the last number in the table of hashes
 
@@ -95,17 +94,16 @@ class VectorCache:
         numbers = [recent[model.number, each] for each in hashes if (model.number, each) in recent]
         others = [each for each in hashes if (model.number, each) not in recent]
         found: dict[str, Vector] = {}
-        for part in batches(numbers, _IN_LIMIT):
-            found |= self._vectors(f"embeddings WHERE number IN ({marks(part)})", part)
-        for part in batches(others, _IN_LIMIT):
-            # Two thirds of the time of IN, which builds a table.
-            wanted = f"(WITH wanted(hash) AS (VALUES {','.join(['(?)'] * len(part))}) SELECT number FROM wanted"
-            known = f"{wanted} CROSS JOIN embedded ON model = ? AND content_hash = hash)"
-            found |= self._vectors(f"{known} JOIN embeddings USING (number)", [*part, model.number])
+        for part in batches(numbers):
+            found |= self._vectors(marks(part), part)
+        for part in batches(others):
+            filed = f"SELECT number FROM embedded WHERE model = ? AND content_hash IN ({marks(part)})"
+            found |= self._vectors(filed, [model.number, *part])
         return found
 
-    def _vectors(self, rows: str, parameters: Sequence[object]) -> dict[str, Vector]:
-        found = self._database.query(f"SELECT content_hash, vector FROM {rows}", parameters)
+    def _vectors(self, numbers: str, parameters: Sequence[object]) -> dict[str, Vector]:
+        sql = f"SELECT content_hash, vector FROM embeddings WHERE number IN ({numbers})"
+        found = self._database.query(sql, parameters)
         return {row[0].hex(): np.frombuffer(row[1], "<f4") for row in found}
 
     def _look(self) -> RecentVectors:
