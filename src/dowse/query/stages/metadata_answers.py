@@ -153,7 +153,7 @@ def _written(moment: datetime) -> str:
 MOST_NAMED = 3  # chosen: a subject that matches more documents is ambiguous
 MOST_WORKS = 20  # chosen: more is a listing, not an answer
 MOST_VALUES = 30  # of a field; chosen likewise
-MOST_MENTIONS = 1_000  # chunks that a term is searched in; chosen
+MOST_MENTIONS = 10_000  # chunks that a term is searched in; chosen
 STAGE = "metadata"
 
 Reading = Callable[[DocumentInfo, Sequence[Chunk]], DocumentField | None]
