@@ -23,12 +23,14 @@ from dowse.query.cache import CachedEmbedder
 from dowse.query.guard import guarded
 from dowse.query.plan.classify import LLM_TIMEOUT_S, Plan, plan
 from dowse.query.plan.expand import MOST_VARIANTS, VARIANT_WEIGHT
+from dowse.query.plan.graph_questions import graph_question
 from dowse.query.plan.mentions import lone_name
 from dowse.query.plan.profiles import Profile, named
 from dowse.query.plan.validate import validated
 from dowse.query.result import ResultContext, Staleness, coverage, coverage_note, result_of, unchecked
 from dowse.query.session import lacks_vectors, open_session
 from dowse.query.stages.confidence import Judge
+from dowse.query.stages.graph_answers import AnswerFromGraph
 from dowse.query.stages.legs import Dense, Prepare, Words
 from dowse.query.stages.metadata_answers import AnswerMetadata, CiteEvidence
 from dowse.query.stages.services import AddServices
@@ -218,6 +220,7 @@ def build(
     if embedder is not None and "dense" in profile.legs:
         legs.insert(0, Dense(reader, embedder, profile.depth))
     about_documents = profile.metadata and state.query_type is QueryType.METADATA
+    relation = None if about_documents else graph_question(state.query.text)
     later = tuple(assembly.later())
     hydrates = assembly.hydrate(state.query, later, only_shown=only_shown and not about_documents, early=early)
     waves: tuple[Wave, ...] = (
@@ -226,6 +229,7 @@ def build(
             if about_documents
             else ()
         ),
+        ((Step(AnswerFromGraph(reader, tokenizer, relation), optional=True),) if relation else ()),
         (Step(Prepare(tokenizer)),),  # required: without terms the answer would be wrong, not degraded
         tuple(Step(leg, optional=True) for leg in legs),
         (Step(assembly.fuse(), optional=not request.strict, even_late=True),),

@@ -249,8 +249,10 @@ class _ServiceGraphBuilder:
         found: list[ServiceEdge] = []
         for (source, target), link in sorted(self._links.items(), key=itemgetter(0)):
             reasons, evidence = list(link.reasons), tuple(link.evidence)[:MOST_EVIDENCE]
+            code = [each for each in reasons[1:] if each.startswith(("reads ", "calls ", "has a gRPC stub"))]
+            shown = [*reasons[:1], *(code or reasons[1:])[:1]]  # a setting and the code that reads it say most
             more = f" and {len(reasons) - 2} more" if len(reasons) > 2 else ""
-            text = f"{source} uses {target}: {'; '.join(reasons[:2])}{more}"
+            text = f"{source} uses {target}: {'; '.join(shown)}{more}"
             kinds = sorted(link.types) or [UNKNOWN]
             found += [ServiceEdge(source, target, kind, evidence, text) for kind in kinds if source != target]
         return tuple(found)
