@@ -25,7 +25,7 @@ from dowse.ingest.reading.limits import can_interrupt, rare_collections
 from dowse.ingest.reading.pool import ReadLimits, read_in_process, read_in_workers
 from dowse.ingest.reading.read_file import FileReader, ReadResult, Task
 from dowse.ingest.services.graph import link_services
-from dowse.ingest.services.places import service_places
+from dowse.ingest.services.places import env_changed, service_places
 from dowse.ingest.sources.content import Unread, held_bytes
 from dowse.ingest.sources.git_history import History, remember_heads
 from dowse.ingest.sources.kinds import BULKY_TIMES, UserRule, classify, most_bytes, user_rules
@@ -157,7 +157,8 @@ class _Run:
     def _known_info(self, file: FoundFile, history: History) -> DocumentInfo | None:
         """Return the stored document of a file, unless the file must be read again, changed or not."""
         again = self.options.force or file.source.name in self.pseudonyms.renewed or history.moved_on(file)
-        return None if again else self.known.get(_key(file))
+        info = None if again else self.known.get(_key(file))
+        return None if info and env_changed(file.full_path, info.indexed_at.timestamp()) else info
 
     def _read(
         self, found: Discovery, files: Sequence[FoundFile], history: History

@@ -22,6 +22,7 @@ from dowse.query.cache import CachedEmbedder, uncached
 from dowse.query.guard import guarded
 from dowse.query.plan.classify import LLM_TIMEOUT_S, Plan, plan
 from dowse.query.plan.expand import MOST_VARIANTS, VARIANT_WEIGHT
+from dowse.query.plan.graph_questions import graph_question
 from dowse.query.plan.mentions import lone_name
 from dowse.query.plan.profiles import Profile, named
 from dowse.query.plan.validate import validated
@@ -29,6 +30,7 @@ from dowse.query.plugins import GivenServices, PluginLeg
 from dowse.query.result import ResultContext, Staleness, coverage, coverage_note, result_of, unchecked
 from dowse.query.session import SessionGuard, open_session
 from dowse.query.stages.confidence import Judge
+from dowse.query.stages.graph_answers import AnswerFromGraph
 from dowse.query.stages.legs import Dense, Prepare, Words
 from dowse.query.stages.metadata_answers import AnswerMetadata, CiteEvidence
 from dowse.query.stages.neighbour_smoothing import NeighbourSmoothing
@@ -231,6 +233,7 @@ def build(
     # Confidence is fitted to the scores of Dowse's own legs.
     judged = not plugged or (len(legs) > len(plugged) and not replaced & set(LEGS))
     about_documents = profile.metadata and state.query_type is QueryType.METADATA
+    relation = None if about_documents else graph_question(state.query.text)
     later = tuple(assembly.later())
     hydrates = assembly.hydrate(state.query, later, only_shown=only_shown and not about_documents, early=early)
     waves: tuple[Wave, ...] = (
@@ -239,6 +242,7 @@ def build(
             if about_documents
             else ()
         ),
+        ((Step(AnswerFromGraph(reader, tokenizer, relation), optional=True),) if relation else ()),
         (Step(Prepare(tokenizer)),),  # required: without terms the answer would be wrong, not degraded
         tuple(Step(leg, optional=True, apart=bool(plugged)) for leg in legs),
         (Step(assembly.fuse(), optional=not request.strict, even_late=True),),

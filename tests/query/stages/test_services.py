@@ -61,7 +61,21 @@ def test_blast_radius_is_all_callers_and_downstream_all_callees() -> None:
 
 def test_blast_radius_of_an_unknown_service_names_the_known_ones() -> None:
     with pytest.raises(NotFoundError, match="auth, cart"):
-        GRAPH.blast_radius("auht")
+        GRAPH.blast_radius("zzz")
+
+
+@pytest.mark.parametrize("name", ["checkout", "chekoutservice", "Checkout-Service", "outservice"])
+def test_an_unknown_name_suggests_a_near_one(name: str) -> None:
+    graph = ServiceGraph((Service("checkoutservice"), Service("cart")), ())
+    with pytest.raises(NotFoundError, match=r"did you mean checkoutservice\?$"):
+        graph.around(name)
+
+
+def test_a_name_means_the_services_of_all_repositories_that_have_it() -> None:
+    graph = ServiceGraph((Service("a/web"), Service("b/web"), Service("web-api")), ())
+    assert graph.meant("web") == ("a/web", "b/web")
+    assert graph.meant("WEB_API") == ("web-api",)
+    assert graph.meant("we") == ()
 
 
 def test_a_ring_of_services_ends() -> None:

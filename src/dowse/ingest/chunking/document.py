@@ -51,7 +51,7 @@ class ChunkSpan(msgspec.Struct, frozen=True):
     service_name: str | None = None
     calls_out: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
-    facts: tuple[ServiceFact, ...] = ()  # without chunk and line: `build` adds them
+    facts: tuple[ServiceFact, ...] = ()  # with a line or none in `place`: `build` adds chunk and path
 
 
 class Heading(msgspec.Struct, frozen=True):
@@ -171,8 +171,9 @@ def build(
         del fields["span"], fields["facts"]
         chunk = builder.chunk(text[start:stop], fields)
         chunks.append(chunk)
-        place = f"{file.path}:{chunk.start_line}"
-        facts += [replace(fact, chunk_id=chunk.id, place=place, repo=file.source) for fact in each.facts]
+        for fact in each.facts:
+            place = f"{file.path}:{fact.place or chunk.start_line}"
+            facts.append(replace(fact, chunk_id=chunk.id, place=place, repo=file.source))
     return builder.document(chunks, facts=facts, meta=meta)
 
 

@@ -126,5 +126,8 @@ def _with_origin(task: Task, document: Document) -> Document:
         )
         for chunk in document.chunks
     )
-    facts = tuple(replace(fact, service=fact.service or service or "") for fact in document.facts)
+    repo = task.repo_name
+    facts = tuple(
+        replace(each, service=each.service or service or "", repo=repo or each.repo) for each in document.facts
+    )
     return replace(document, chunks=chunks, meta=document.meta + meta, facts=facts)

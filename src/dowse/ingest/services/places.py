@@ -101,6 +101,16 @@ def _deployed(
     return found
 
 
+def env_changed(file: str, indexed_s: float) -> bool:
+    """Tell whether the `.env` beside a Compose file, which is not indexed itself, has changed since."""
+    if not _is_compose_name(os.path.basename(file).lower()):
+        return False
+    try:
+        return os.stat(os.path.join(os.path.dirname(file), ".env")).st_mtime >= indexed_s
+    except OSError:
+        return False
+
+
 def _built(composes: list[tuple[str, str]], roots: Mapping[str, str]) -> dict[tuple[str, str], str]:
     """Return the folders that Compose files build for exactly one service."""
     found: dict[tuple[str, str], set[str]] = {}
