@@ -117,7 +117,11 @@ class ColumnReader:
         self._database = database
         self._rows = part.state.rows
         # Mapped now, not when first asked: a compaction deletes the files, and a lost one must be noticed on open.
-        self._mapped = {name: part.array(name, _dtype(name)) for name in part.state.files if name.startswith(_COLUMN)}
+        # Checked when first asked: most queries filter by no column.
+        self._part = part
+        self._mapped = {
+            name: part.unchecked(name, _dtype(name)) for name in part.state.files if name.startswith(_COLUMN)
+        }
         self._arrays: dict[str, NDArray[Any]] = {}
         self._values: dict[str, list[str]] = {}
 
@@ -156,6 +160,7 @@ class ColumnReader:
         found = self._arrays.get(field)
         if found is None:
             name = _file(field)
+            self._part.check([name])
             found = self._mapped.get(name, np.empty(0, _dtype(name)))
             if len(found) < self._rows:
                 absent = np.nan if field in NUMBER_FIELDS else _ABSENT
