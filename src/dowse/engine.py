@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from dowse.config import Config
-from dowse.errors import ModelUnavailableError, NotFoundError
+from dowse.errors import CorruptIndexError, ModelUnavailableError, NotFoundError
 from dowse.tracing import tracing
 from dowse.types import Chunk, DocumentInfo, QueryRequest, QueryResult, ScoredChunk, Source
 from dowse.wiring import Components
@@ -114,8 +114,7 @@ class Engine:
         for left in reversed(range(_HYDRATE_TRIES)):
             reader = self._store.reader()
             result = finished(self._prepared(request, reader, only_shown=True), self._executor)
-            dropped = dict(result.query_metadata.counts).get("dropped", 0)
-            if not dropped or not left or self._store.reader() is reader:
+            if not self._lost(result, reader) or not left:
                 break
         self._tracing.report(result)
         return result
@@ -131,8 +130,7 @@ class Engine:
         request = self._components.request(text, fields)
         reader = self._store.reader()
         for event in stream(self._prepared(request, reader, only_shown=True, early=True), self._executor):
-            dropped = dict(event.result.query_metadata.counts).get("dropped", 0)
-            if event.kind == "done" and dropped and self._store.reader() is not reader:
+            if event.kind == "done" and self._lost(event.result, reader):
                 yield type(event)(event.kind, event.stage, self.query(request))  # the index was updated meanwhile
                 return
             if event.kind == "done":
@@ -374,6 +372,14 @@ class Engine:
         return staleness(self._store, self._store.reader(), document_ids)
 
     # --- private ------------------------------------------------------------------------------------
+
+    def _lost(self, result: QueryResult, reader: Snapshot) -> bool:
+        """Return whether hits were lost to an index update; if there was none, the database has lost them."""
+        if not dict(result.query_metadata.counts).get("dropped", 0):
+            return False
+        if self._store.reader() is not reader:
+            return True
+        raise CorruptIndexError("dowse.db lacks chunks that a query found; run `dowse doctor --verify`")
 
     @contextmanager
     def _writer(self) -> Iterator[EmbeddedWriter]:

@@ -107,7 +107,10 @@ class EmbeddedStore:
         known = self._snapshot.model if self._snapshot is not None else None
         if known is not None and known.number == place.model:
             return known
-        return next((model for model in VectorCache(self.database).models() if model.number == place.model), None)
+        models = {model.number: model for model in VectorCache(self.database).models()}
+        if place.model is not None and place.model not in models:
+            raise CorruptIndexError(f"the model of {place.folder} is not in {DATABASE}; run `dowse rebuild`")
+        return models.get(place.model) if place.model is not None else None
 
     def _catch_up(self) -> None:
         """Publish rows that the segments lack, and repair them, unless another process writes: its writer does."""
@@ -118,12 +121,17 @@ class EmbeddedStore:
             self.writer().close()
 
 
-def _create(folder: Path) -> None:
-    """Create an empty index under the writer's lock, so that two processes do not replace each other's."""
+def create_folder(folder: Path) -> None:
+    """Create the folder of an index, which only its owner can read, with a .gitignore."""
     with storing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)  # it holds text of private files; chmod opens it to a group
+    replace_file(folder / ".gitignore", b"*\n")
+
+
+def _create(folder: Path) -> None:
+    """Create an empty index under the writer's lock, so that two processes do not replace each other's."""
+    create_folder(folder)
     with closing(WriterLock(folder / LOCK, _CREATE_WAIT_S)):
         if not (folder / DATABASE).exists():
-            replace_file(folder / ".gitignore", b"*\n")
             create_database(folder / DATABASE)

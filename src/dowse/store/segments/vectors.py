@@ -23,10 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dowse.errors import BadRequestError
+from dowse.errors import BadRequestError, CorruptIndexError
 from dowse.ports import Matrix, Values, Vector
 from dowse.store.kernels.numpy_kernel import COARSE_STEPS, FINE_STEPS, NUMPY, Codes, Kernel, Packed, Rows
 from dowse.store.segments.arrays import PartReader, PartWriter
+from dowse.store.segments.state import FileState
 
 EXACT_ROWS = 4096  # a scan of these in int8 costs what choosing survivors would; chosen
 _MEAN_GROWTH = 8  # a new mean is taken at this many times the rows of the last; chosen
@@ -192,6 +193,8 @@ class VectorReader:
         self._kernel = kernel
         self.rows = part.state.rows
         self.slots: NDArray[np.uint32] = part.array("slots", "<u4")
+        if part.state.files and part.state.files.get("coarse", FileState()).bytes != self.rows * dimension:
+            raise CorruptIndexError(f"{part.folder} has no vectors of {dimension} dimensions; run `dowse rebuild`")
         self._kept = _kept(part, dimension)
         epoch = int(part.state.facts.get("epoch", 0))
         self._part = part

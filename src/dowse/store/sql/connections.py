@@ -127,8 +127,10 @@ def sqlite_errors(path: Path) -> Iterator[None]:
             raise StorageError(f"cannot write {path}: {text}") from err
         if "locked" in text or "busy" in text:
             raise UnavailableError(f"{path} is locked by another program; try again") from err
-        if "no such table" in text or "unable to open" in text:
+        if "no such" in text or "unable to open" in text:
             raise CorruptIndexError(f"{path}: {text}; check that --index names a Dowse index") from err
+        if "decode to UTF-8" in text:
+            raise CorruptIndexError(f"{path} is damaged ({text}); run `dowse doctor --verify`") from err
         raise
     except sqlite3.DatabaseError as err:
         if isinstance(err, sqlite3.IntegrityError | sqlite3.ProgrammingError):
