@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -141,8 +141,8 @@ class Engine:
         """Return the result of `query`, all ranked hits behind it and, on request, counts by field."""
         from dowse.query.facets import faceted
 
-        reader = self._store.reader()
-        found = faceted(self._prepared(self._components.request(text, fields), reader), self._executor, facets=facets)
+        prepared = self._prepared(self._components.request(text, fields), self._store.reader())
+        found = faceted(prepared, self._executor, facets=facets)
         self._tracing.report(found.result)
         return found
 
@@ -374,20 +374,14 @@ class Engine:
     # --- private ------------------------------------------------------------------------------------
 
     def _lost(self, result: QueryResult, reader: Snapshot) -> bool:
-        """Return whether hits were lost to an index update; if there was none, the database has lost them."""
-        if not dict(result.query_metadata.counts).get("dropped", 0):
-            return False
-        if self._store.reader() is not reader:
-            return True
-        raise CorruptIndexError("dowse.db lacks chunks that a query found; run `dowse doctor --verify`")
+        """Return whether hits were lost to an index update; without one, they are lost in the database."""
+        dropped = dict(result.query_metadata.counts).get("dropped", 0)
+        if dropped and self._store.reader() is reader:
+            raise CorruptIndexError("dowse.db lacks chunks that a query found; run `dowse doctor --verify`")
+        return bool(dropped)
 
-    @contextmanager
-    def _writer(self) -> Iterator[EmbeddedWriter]:
-        writer = self._store.writer()
-        try:
-            yield writer
-        finally:
-            writer.close()
+    def _writer(self) -> closing[EmbeddedWriter]:
+        return closing(self._store.writer())
 
     def _prepared(self, request: QueryRequest, reader: StoreReader, **how: bool) -> PreparedQuery:
         from dowse.lookup.locate import staleness

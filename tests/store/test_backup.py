@@ -97,14 +97,9 @@ def test_a_damaged_backup_is_refused_and_leaves_no_index(index: Path, share: flo
     at = int(share * len(data))
     data[at] ^= 0x55
     file.write_bytes(data[:at] if harm == "cut" else data)
-    try:
+    with pytest.raises((CorruptIndexError, BadRequestError, NotFoundError), match=r"app\.dowse"):
         restore(file, other)
-    except (CorruptIndexError, BadRequestError, NotFoundError) as err:
-        assert str(file) in str(err)
-        assert not (other / "dowse.db").exists()
-    else:  # a byte that unpacks to the same: a date or a name of the archive
-        assert harm == "flip"
-        assert answers(other) == answers(index)
+    assert not (other / "dowse.db").exists()
 
 
 def test_foreign_files_and_existing_indexes_are_refused(index: Path, tmp_path: Path) -> None:

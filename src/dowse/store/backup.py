@@ -119,8 +119,9 @@ def _opened(source: Path) -> Iterator[tuple[zipfile.ZipFile, BackupManifest]]:
     try:
         with zipfile.ZipFile(source) as archive:
             try:
-                with archive.open(_MANIFEST) as file:
-                    manifest = msgspec.json.decode(file.read(_MANIFEST_BYTES), type=BackupManifest)
+                if archive.getinfo(_MANIFEST).file_size > _MANIFEST_BYTES:
+                    raise BadRequestError(f"{source} is a zip file, but not a backup of Dowse")
+                manifest = msgspec.json.decode(archive.read(_MANIFEST), type=BackupManifest)
             except (KeyError, msgspec.DecodeError) as err:
                 raise BadRequestError(f"{source} is a zip file, but not a backup of Dowse") from err
             if manifest.format != _FORMAT:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import closing, suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from dowse.errors import BadRequestError, BusyError, CorruptIndexError, NoIndexError
+from dowse.errors import BadRequestError, BusyError, CorruptIndexError, NoIndexError, StorageError
 from dowse.store.files import replace_file, storing
 from dowse.store.kernels.numpy_kernel import NUMPY, Kernel
 from dowse.store.lock import WriterLock
@@ -22,6 +23,7 @@ from dowse.store.sql.vector_cache import Model, VectorCache
 if TYPE_CHECKING:
     from dowse.store.writer import EmbeddedWriter
 
+_log = logging.getLogger("dowse")
 _CREATE_WAIT_S = 30.0  # while another process creates the same index, which takes milliseconds; chosen
 _RETRIES = 20  # of a reader that meets publications in the making; 5 were too few beside busy cores
 
@@ -117,8 +119,16 @@ class EmbeddedStore:
         with suppress(CorruptIndexError, FileNotFoundError):
             if self.reader().seq == self.database.seq():
                 return
-        with suppress(BusyError):
+        try:
             self.writer().close()
+        except BusyError:
+            pass
+        except StorageError as err:  # a full disk can be read from
+            with suppress(CorruptIndexError, FileNotFoundError):
+                self.reader()
+                _log.warning("dowse: %s; answers come from what was published before", err)
+                return
+            raise
 
 
 def create_folder(folder: Path) -> None:
