@@ -29,6 +29,7 @@ OUTPUT = (
     option("-0", "--null", "null", is_flag=True, group="Output", rare=True, help="End each path with NUL, with -l."),
     option("-C", "--context", "context_lines", type=click.IntRange(0), default=1, metavar="N", group="Output",
            help="Show N lines around the best line, on a terminal [default: 1]."),
+    option("--scores", is_flag=True, group="Output", help="Print the score of each result, in a pipe."),
     option("--jsonl", is_flag=True, group="Output", help="Print each result as one line of JSON."),
     option("--trec", is_flag=True, group="Output", rare=True,
            help="Print a TREC run. Each query is TEXT or ID<TAB>TEXT."),
@@ -42,6 +43,7 @@ class SearchOutput(msgspec.Struct, frozen=True):
     trec: bool = False
     files: bool = False
     null: bool = False
+    scores: bool = False
     context_lines: int = 0
     explain: bool = False
 
@@ -135,9 +137,12 @@ class ResultPrinter(msgspec.Struct, frozen=True):
                 self.session.emit(clean_path(path))
 
     def _lines(self, result: QueryResult) -> None:
-        places = self._places()
+        from dowse.serve.best_line import Marker
+        from dowse.tokenizer import Tokenizer
+
+        places, marker = self._places(), Marker(result.query, Tokenizer())
         for chunk in result.chunks:
-            self.session.emit(hit_line(chunk, places.of(chunk)))
+            self.session.emit(hit_line(chunk, places.of(chunk), marker, scores=self.output.scores))
             if self.output.explain:
                 self.session.emit(bullets(explain_lines(chunk)))
 
