@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
+from dowse.query.plan.operators import parse_moment
 from dowse.serve import plain_text as terminal
 from dowse.serve.best_line import Marker
 from dowse.serve.plain_text import ChunkLocator
-from dowse.serve.wire.flags import parse_moment, value_of
+from dowse.serve.wire.flags import value_of
 from dowse.tokenizer import Tokenizer
 from dowse.types import QueryType, Score, ScoredChunk
 from values import replace
@@ -27,6 +28,7 @@ CHUNK = ScoredChunk(
     start_line=10,
     end_line=14,
     final_score=0.75,
+    confidence=0.25,
 )
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -89,7 +91,7 @@ def test_a_file_that_is_gone_has_only_its_name(tmp_path: Path) -> None:
 def test_piped_hits_are_path_line_column_and_the_best_line(tmp_path: Path) -> None:
     place, marker = ChunkLocator({}, tmp_path).of(CHUNK), Marker("retry payments", Tokenizer())
     assert terminal.hit_line(CHUNK, place, marker) == "app/src/pay.py:13:5:def retry_payment():"
-    assert terminal.hit_line(CHUNK, place, marker, scores=True) == "app/src/pay.py:13:5:0.750:def retry_payment():"
+    assert terminal.hit_line(CHUNK, place, marker, scores=True) == "app/src/pay.py:13:5:0.25:def retry_payment():"
 
 
 def test_a_hit_of_a_paper_tells_its_page(tmp_path: Path) -> None:

@@ -24,11 +24,13 @@ from dowse.query.guard import guarded
 from dowse.query.plan.classify import LLM_TIMEOUT_S, Plan, plan
 from dowse.query.plan.expand import MOST_VARIANTS, VARIANT_WEIGHT
 from dowse.query.plan.mentions import lone_name
+from dowse.query.plan.operators import read_operators, unknown_values
 from dowse.query.plan.profiles import Profile, named
 from dowse.query.plan.validate import validated
 from dowse.query.result import ResultContext, Staleness, coverage, coverage_note, result_of, unchecked
 from dowse.query.session import lacks_vectors, open_session
 from dowse.query.stages.confidence import Judge
+from dowse.query.stages.exact_text import ExactText, literals
 from dowse.query.stages.legs import Dense, Prepare, Words
 from dowse.query.stages.metadata_answers import AnswerMetadata, CiteEvidence
 from dowse.query.stages.services import AddServices
@@ -114,7 +116,11 @@ def prepared(
     started_s = time.perf_counter()
     parts = parts or _NO_PARTS
     profile = named(request.profile, parts.profiles)
+    validated(request, profile)
+    request, remarks = read_operators(request)
     where = validated(request, profile)
+    unknown = unknown_values(where, parts.values_of) if parts.values_of else ()
+    said = tuple(Degradation("filter", each) for each in (*remarks, *unknown))
     profile = profile.adjusted(request)
     parts = _usable(parts, request, profile)
     deadline = None if request.deadline_s is None else Deadline.after(request.deadline_s)
@@ -126,7 +132,7 @@ def prepared(
         usable = CachedEmbedder(usable, parts.caches.vectors)
     state = QueryState(
         _query(request.text, where, plan_of, profile),
-        degraded=(*notes, *dense_notes, *missing_links(profile, parts, asked=request.rerank is not None)),
+        degraded=(*said, *notes, *dense_notes, *missing_links(profile, parts, asked=request.rerank is not None)),
         query_type=plan_of.query_type,
     )
     assembly = Assembly(profile, session, tokenizer, parts, (lambda: None) if deadline is None else deadline.left_s)
@@ -232,6 +238,11 @@ def build(
         assembly.smoothing(),
         *((Step(hydrate),) for hydrate in hydrates),
         *later,
+        (
+            (Step(ExactText(reader), optional=True, even_late=True),)
+            if profile.exact and literals(state.query.text)
+            else ()
+        ),
         ((Step(CiteEvidence(reader), optional=True, even_late=True),) if about_documents else ()),
         ((Step(AddServices(reader), optional=True),) if profile.expand_graph else ()),
         (Step(Judge(reader, None if embedder is None else embedder.model), optional=True, even_late=True),),

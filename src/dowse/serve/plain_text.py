@@ -84,13 +84,13 @@ def forced(env: Mapping[str, str]) -> bool:
 
 
 def hit_line(chunk: ScoredChunk, place: ChunkLocation, marker: Marker, *, scores: bool = False) -> str:
-    """Format `path:line:column:text` of the best line, as `rg --vimgrep` does; with scores, `…:column:score:text`.
+    """Format `path:line:column:text` of the best line, as `rg --vimgrep` does; with scores, `…:column:confidence:text`.
 
     `p3` stands for the line where there are pages and no lines.
     """
     best = marker.line(chunk.text, chunk.start_line, chunk.symbol_name)
     line = best.number or (f"p{chunk.page}" if chunk.page else 1)
-    score = f"{chunk.final_score:.{SCORE_DIGITS}f}:" if scores else ""
+    score = f"{chunk.confidence or 0.0:.2f}:" if scores else ""
     return f"{clean_path(place.path)}:{line}:{best.column}:{score}{best.text}"
 
 

@@ -137,7 +137,8 @@ def title(chunk: Object) -> str:
 def _request(backend: Backend, arguments: takes.SearchArguments) -> QueryRequest:
     named = ("corpus", "path", "repo", "language", "service", "source")
     filters: dict[str, Any] = {f"{name}_filter": (value,) for name in named if (value := getattr(arguments, name))}
-    return QueryRequest(arguments.query, top_k=takes.MOST_HITS, profile=backend.engine.config.profile, **filters)
+    profile = backend.engine.config.profile
+    return QueryRequest(arguments.query, syntax="operators", top_k=takes.MOST_HITS, profile=profile, **filters)
 
 
 def _hit(row: Object, naming: SourceNaming, marker: Marker, item_tokens: int, *, whole: bool) -> answers.SearchHit:
