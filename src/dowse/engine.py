@@ -140,11 +140,11 @@ class Engine(AsyncStream):
 
     def context(self, text: str | QueryRequest, budget_tokens: int = CONTEXT_TOKENS, **fields: object) -> Context:
         """Return numbered, cited passages within a budget of tokens, for a language model."""
-        from dowse.filters import from_request
         from dowse.query.context import assembled
+        from dowse.query.plan.operators import filter_of
 
         request = self._components.request(text, fields)
-        return assembled(self.query(request), self._store.reader(), budget_tokens, where=from_request(request))
+        return assembled(self.query(request), self._store.reader(), budget_tokens, where=filter_of(request))
 
     def explain(self, text: str | QueryRequest, target: str, **fields: object) -> Explanation:
         """Explain why a chunk id, FILE, FILE:10 or document ranks where it does, or why it is missing.
@@ -155,9 +155,9 @@ class Engine(AsyncStream):
         from dowse.query.explain.explanation import explained
 
         request = self._components.request(text, fields)
-        reader = self._store.reader()
         names = [profile.name for profile in self._components.parts.profiles]
-        return explained(request, target, self.show(target), lambda changed: self._prepared(changed, reader), names)
+        prepare = partial(self._prepared, reader=self._store.reader())
+        return explained(request, target, self.show(target), prepare, names)
 
     def references(self, name: str, where: Filter = ()) -> References:
         """Return the lines that hold a name as a whole word, by path and line."""

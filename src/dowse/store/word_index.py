@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from threading import Lock
 
 import msgspec
@@ -85,6 +85,17 @@ class TermFrequencies:
         if len(self.dead):
             holding -= self._dead_terms.of(hashes)
         return holding, spans
+
+    def holding(self, hashes: Hashes) -> Slots:
+        """Return the chunks that hold all terms of ascending hashes, deleted ones too."""
+        found: list[Slots] = []
+        for run in self.inverted.runs:
+            starts, ends = self.kernel.find(run, hashes)
+            lists = sorted((run.slots[start:end] for start, end in zip(starts, ends, strict=True)), key=len)
+            found.append(reduce(partial(np.intersect1d, assume_unique=True), lists).astype(np.int64))
+        terms, slots, _ = self.forward.entries(self.inverted.covered, self.forward.lengths.by_leg.shape[1])
+        counts = np.bincount(slots[np.isin(terms, hashes)])
+        return np.concatenate([*found, np.flatnonzero(counts == len(hashes))])
 
     @cached_property
     def _tail_terms(self) -> TermCounts:

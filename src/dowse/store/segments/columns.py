@@ -18,6 +18,7 @@ from dowse.filters import (
     TEXT_FIELDS,
     Clause,
     Comparison,
+    Contains,
     Eq,
     Filter,
     Gt,
@@ -134,8 +135,10 @@ def _columns(chunks: Sequence[Chunk]) -> dict[str, Sequence[Any]]:
 class ColumnReader:
     """Filters as masks over the rows of one snapshot."""
 
-    def __init__(self, part: PartReader, database: Database) -> None:
+    def __init__(self, part: PartReader, database: Database, containing: Callable[[str], Mask]) -> None:
+        """`containing` marks the rows whose text has a phrase."""
         self._database = database
+        self._containing = containing
         self._rows = part.state.rows
         # Mapped now, not when first asked: a compaction deletes the files, and a lost one must be noticed on open.
         # Checked when first asked: most queries filter by no column.
@@ -160,12 +163,14 @@ class ColumnReader:
             for each in clause.filters:
                 found |= self.mask(each)
             return found
+        if isinstance(clause, Contains):
+            return self._containing(clause.value)
         column = self._array(clause.field)
         return _compared(clause, column) if clause.field in NUMBER_FIELDS else self._table(clause)[column]
 
     def _table(self, clause: Comparison) -> Mask:
         """By code, whether the clause holds."""
-        values = self._dictionary(clause.field)
+        values = self.values(clause.field)
         table = np.zeros(len(values) + 1, np.bool_)
         wanted = clause.values if isinstance(clause, In) else (clause.value,) if isinstance(clause, Eq) else ()
         if wanted and all(isinstance(each, str) for each in wanted):  # looked up: `holds` takes longer
@@ -189,8 +194,8 @@ class ColumnReader:
             self._arrays[field] = found
         return found
 
-    def _dictionary(self, field: str) -> list[str]:
-        """Values by code − 1."""
+    def values(self, field: str) -> list[str]:
+        """Values by code − 1, also those of deleted chunks."""
         found = self._values.get(field)
         if found is None:
             found, facts = _by_code(self._database, field), self._part.state.facts
