@@ -45,7 +45,7 @@ PEER_LEGS = {
     "faiss-hnsw": (TimedLeg("dense", LEG_K),),
     "chroma": (TimedLeg("dense", LEG_K, questions=80),),
 }
-NUMPY = "dowse numpy"  # Dowse without the fast kernel
+NUMPY = "dowse numpy"  # Dowse without the compiled kernel
 QUICK_PEERS = ("lancedb", "rank_bm25")
 RECALL_FILTERS = (
     ("no filter", None),

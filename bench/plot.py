@@ -18,7 +18,7 @@ OUT = Path(__file__).parents[1] / "docs" / "img"
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 340, 70, 150, 40, 45
 COLOURS = ("#1b6ca8", "#d1495b", "#66a182", "#edae49", "#6d597a", "#2e4057", "#8d96a3", "#00798c", "#b56576")
 FILTERS = ("none", "10 %", "0.5 %")
-OWN = ("dowse", "dowse numpy")  # with and without the fast kernel
+OWN = ("dowse", "dowse numpy")  # with and without the compiled kernel
 LETTER, ROW = 6.2, 12  # about a letter's width and a line's height, at the size of names
 
 Points = Sequence[tuple[float, float]]

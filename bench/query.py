@@ -1,7 +1,7 @@
 """Benchmark of the query pipeline without models: CPU time by stage over the benchmark corpus.
 
 Measured: CPU of one thread in milliseconds, median over the questions of `bench.queries`, models left out (question
-vectors are looked up), with the fast kernel. Corpus: `bench.corpus`, seed there. Everything is on: heuristic
+vectors are looked up), with the compiled kernel. Corpus: `bench.corpus`, seed there. Everything is on: heuristic
 reranking, freshness, boost, MMR, exact names, parents, explanation; top_k 20. The legs and the fetching of text are the
 store's, and are shown but not counted. Run `python -m bench.query --chunks 100000`, after `python -m bench.engine
 --chunks 100000` has built the index.
@@ -62,7 +62,7 @@ def main() -> None:
     asked = queries.questions()
     texts = [row["text"] for row in json.loads(asked.read_bytes())]
     embedder = Known(dict(zip(texts, np.load(asked.with_suffix(".npy")), strict=True)))
-    store = EmbeddedStore(Path(place), read_only=True, kernel=open_kernel("fast"))
+    store = EmbeddedStore(Path(place), read_only=True, kernel=open_kernel("native"))
     try:
         figures = [*_path(store.reader(), texts, embedder), *_parts(store.reader(), texts)]
     finally:

@@ -190,7 +190,7 @@ class _Alone:
 
     def _engine(self) -> Engine:
         config = Config.load(Path.cwd(), os.environ, {"embedder": self.model, "threads": "1"})
-        return dowse.open(self.index, read_only=True, create=False, config=config, embedder=self.model, lives_on=True)
+        return dowse.open(self.index, read_only=True, create=False, config=config, embedder=self.model)
 
 
 def _on_all_cores(index: Path, model: str, seconds: float) -> float:

@@ -94,8 +94,8 @@ class Dowse:
             "disk_mb": size_mb(folder),
         }
 
-    def open(self, folder: str, *, read_only: bool = True, kernel: str = "fast") -> dict[str, Any]:
-        """Open the index as `dowse serve` does, with the fast kernel."""
+    def open(self, folder: str, *, read_only: bool = True, kernel: str = "native") -> dict[str, Any]:
+        """Open the index as `dowse serve` does, with the compiled kernel."""
         self._folder = Path(folder)
         chosen = open_kernel(kernel)
         self._store = EmbeddedStore(self._folder, read_only=read_only, kernel=chosen)

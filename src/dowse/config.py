@@ -66,7 +66,7 @@ SETTINGS = (
         "kernel",
         "DOWSE_KERNEL",
         "text",
-        "Implementation of the inner loops: auto, numpy or fast; auto uses fast in servers.",
+        "Implementation of the inner loops: auto, numpy or native; auto uses native if it was built.",
     ),
     ConfigKey("top_k", "DOWSE_TOP_K", "count", "Number of results [default: by profile]."),
     ConfigKey("profile", "DOWSE_PROFILE", "text", "Named query pipeline."),

@@ -61,14 +61,12 @@ class Engine(AsyncStream):
         config: Config | None = None,
         embedder: Embedder | str | None = "auto",
         legs: Sequence[SearchLeg] = (),
-        lives_on: bool = False,
     ) -> None:
         """Open the index in a folder; create it on first use unless `create` is False.
 
         `embedder`: the name, folder or hub id of a model as for `DOWSE_EMBEDDER`; "auto" uses the model of the index,
         else the default; None or "none" searches words only; or any object that satisfies `ports.Embedder`.
-        `legs`: further ways to find chunks (`ports.SearchLeg`). `lives_on`: this process answers many queries, so that
-        loading the fast kernel (a second) pays.
+        `legs`: further ways to find chunks (`ports.SearchLeg`).
         """
         from dowse.store.embedded import EmbeddedStore
         from dowse.store.kernels.numpy_kernel import open_kernel
@@ -76,7 +74,7 @@ class Engine(AsyncStream):
 
         self.path = Path(path).expanduser()
         self.config = config or Config()
-        kernel = open_kernel(self.config.kernel, lives_on=lives_on)
+        kernel = open_kernel(self.config.kernel)
         self._store = EmbeddedStore(self.path, read_only=read_only, create=create, kernel=kernel)
         self._fusion = kernel.fusion
         spec = "none" if embedder is None else embedder

@@ -21,6 +21,7 @@ import dowse
 from dowse.cli.find.search import search
 from dowse.cli.help import FLAGS, page
 from dowse.cli.main import COMMANDS, cli
+from dowse.cli.manage import status
 from dowse.cli.query_options import request_fields
 from dowse.query.plan.profiles import PROFILES, named
 from dowse.serve.wire.flags import FIELDS
@@ -346,6 +347,18 @@ def test_doctor_without_an_index_warns_and_passes(empty: Path) -> None:
     assert code == 0
     assert report["ok"] is True
     assert {check["name"]: check["state"] for check in report["checks"]}["index"] == "warn"
+
+
+def test_doctor_names_the_kernel_in_use(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kernel() -> dict[str, str]:
+        return {check["name"]: check for check in json.loads(_run("doctor", "--json")[1])["checks"]}["kernel"]
+
+    pytest.importorskip("dowse.store.kernels._native", reason="the native kernel was not built")
+    assert kernel()["detail"].startswith("native, ")
+    monkeypatch.setenv("DOWSE_KERNEL", "numpy")
+    assert kernel()["detail"] == "numpy, as configured"
+    monkeypatch.setattr(status, "find_spec", lambda name: None)
+    assert (kernel()["state"], "C compiler" in kernel()["fix"]) == ("warn", True)
 
 
 def test_doctor_fails_when_the_named_index_is_not_there(empty: Path) -> None:

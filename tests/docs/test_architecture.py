@@ -52,7 +52,7 @@ VENDORS = {
     "adapters": {"haystack", "langchain_core", "llama_index", "numpy"},
     "ingest": {"markdown_it", "numpy", "pypdfium2", "selectolax", "tree_sitter", "watchfiles", "yaml"},
     "models": {"huggingface_hub", "numpy", "onnxruntime", "tokenizers"},
-    "store": {"llvmlite", "numba", "numpy"},
+    "store": {"numpy"},
     "query": {"numpy"},
     "evaluate": {"numpy"},
     "serve": {

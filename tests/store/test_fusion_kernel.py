@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dowse.errors import CorruptIndexError
 from dowse.fusion_kernel import FusionKernel, Sums, Table
 from dowse.ports import Found
 from dowse.query.stages.fusion import ZScore, _compiled_sums, _each_once, _sums, _union
@@ -14,17 +15,18 @@ from dowse.query.stages.neighbour_smoothing import moved
 from dowse.query.stages.state import Column, Fused
 from dowse.types import LEGS
 
-pytest.importorskip("numba", reason="the extra `fast` is not installed")
-from dowse.store.kernels.numba_fusion import NumbaFusion, summed
+pytest.importorskip("dowse.store.kernels._native", reason="the native kernel was not built")
+from dowse.store.kernels import _native
+from dowse.store.kernels.native_kernel import NativeFusion
 
-KERNEL: FusionKernel = NumbaFusion()
+KERNEL: FusionKernel = NativeFusion()
 WEIGHTS = np.array([0.65, 0.1, 0.25])
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 127, 128, 129, 300, 1001])
 def test_values_are_added_in_the_order_of_numpy(count: int) -> None:
     values = np.random.default_rng(count).lognormal(0, 5, count)
-    assert summed(values) == values.sum()
+    assert _native.summed(values) == values.sum()
 
 
 @given(st.lists(st.integers(0, 20) | st.just(2**64 - 1), max_size=40))
@@ -94,6 +96,18 @@ def test_smoothing_is_that_of_numpy_to_the_last_digit(seed: int, count: int, all
     assert own.smoothing.tolist() == plain.smoothing.tolist()
     assert [each.parts.tolist() for each in own.columns] == [each.parts.tolist() for each in plain.columns]
     assert columns[0].parts.tolist() == parts[0].tolist()  # what came in is as it was
+
+
+def test_places_outside_of_the_tables_are_refused() -> None:
+    scores, sizes, shares = np.array([[2.0, 1.0]]), np.array([2]), np.ones(1)
+    for places, counted in (([0, 2], sizes), ([-1, 1], sizes), ([0, 1], np.array([3])), ([0, 1], np.array([-1]))):
+        with pytest.raises(CorruptIndexError):
+            KERNEL.squares(scores, np.array(places), counted, shares, 1e-9)
+    for near, rows in (([[2], [0]], [0, 1]), ([[-1], [0]], [0, 1]), ([[1], [0]], [0, 2]), ([[1], [0]], [-1, 1])):
+        how = (0.1, 0.1, 1e-9, 1e-9, 0.5)
+        with pytest.raises(CorruptIndexError):
+            KERNEL.smooth(np.array(near), np.ones((2, 1)), np.array(rows), scores[0], scores.copy(), 0, 1.0, how)
+    assert KERNEL.squares(np.empty((3, 0)), sizes[:0], np.zeros(3, np.int64), np.ones(3), 1e-9) is None
 
 
 def _flat(scores: Table) -> Sums:

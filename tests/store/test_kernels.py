@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dowse.errors import BadRequestError
+from dowse.errors import BadRequestError, CorruptIndexError
 from dowse.store import kernels
 from dowse.store.kernels.bm25 import term_score
 from dowse.store.kernels.numpy_kernel import (
@@ -25,9 +26,11 @@ from dowse.store.kernels.numpy_kernel import (
     open_kernel,
 )
 
-pytest.importorskip("numba", reason="the extra `fast` is not installed")
-FAST = open_kernel("fast")
-ANY_KERNEL = pytest.mark.parametrize("kernel", [NUMPY, FAST], ids=["numpy", "fast"])
+pytest.importorskip("dowse.store.kernels._native", reason="the native kernel was not built")
+from dowse.store.kernels import _native
+
+NATIVE = open_kernel("native")
+ANY_KERNEL = pytest.mark.parametrize("kernel", [NUMPY, NATIVE], ids=["numpy", "native"])
 
 
 def read_only(array: NDArray[np.generic]) -> NDArray[np.generic]:
@@ -239,20 +242,178 @@ def test_hashes_are_found_wherever_they_stand(kernel: Kernel, spread: int) -> No
     assert list(zip(starts.tolist(), stops.tolist(), strict=True)) == wanted
 
 
-def test_auto_is_numpy_in_a_process_that_ends_and_fast_in_one_that_lives_on() -> None:
-    assert open_kernel("auto") is NUMPY
-    assert type(open_kernel("auto", lives_on=True)).__name__ == "FastKernel"
+@pytest.fixture(params=[2, 1, 0], ids=["best", "AVX2", "any"])
+def processor(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Loops for processors up to this one."""
+    _native.processor(request.param)
+    yield request.param
+    _native.processor()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7, 15, 16, 17, 63, 1023, 1025, 5000])
+def test_each_processor_finds_the_same_codes(processor: int, rows: int) -> None:
+    for words in (1, 6, 7, 13):
+        columns, query = codes(rows, words, rows), codes(words, 1, 2)[0]
+        for allowed in (None, np.arange(0, rows, 3)):
+            if rows:
+                wanted = NUMPY.nearest_codes(columns, query, 1 + rows // 10, allowed).tolist()
+                assert NATIVE.nearest_codes(columns, query, 1 + rows // 10, allowed).tolist() == wanted
+            else:
+                assert not len(NATIVE.nearest_codes(columns, query, 1, allowed))
+
+
+def packed(rows: int, size: int, seed: int = 7) -> tuple[Packed, NDArray[np.float32]]:
+    rng = np.random.default_rng(seed)
+    coarse, fine = (rng.integers(-128, 128, (rows, size)).astype(np.int8) for _ in range(2))
+    return Packed(coarse, fine, rng.random(rows, np.float32)), rng.normal(size=size).astype(np.float32)
+
+
+@pytest.mark.parametrize("size", [1, 8, 15, 16, 31, 33, 100, 384])
+def test_each_processor_computes_the_same_products(processor: int, size: int) -> None:
+    kept, vector = packed(300, size)
+    rows = np.arange(299, -1, -2)
+    exact = NUMPY.dots(rows, kept, vector)
+    np.testing.assert_allclose(NATIVE.dots(rows, kept, vector), exact, rtol=1e-4, atol=2e-3)
+    assert NATIVE.unpacked(rows, kept).tolist() == NUMPY.unpacked(rows, kept).tolist()
+    assert not len(NATIVE.dots(rows[:0], kept, vector))
+    apart = np.repeat(vector, 2)[::2]
+    assert NATIVE.dots(rows[::-1], kept, apart).tolist() == NATIVE.dots(rows, kept, vector)[::-1].tolist()
+
+
+OUTSIDE = pytest.mark.parametrize("outside", [-1, 300, 2**31, 2**62, -(2**62)])
+
+
+@OUTSIDE
+@pytest.mark.parametrize("count", [3, 200], ids=["few", "many"])
+def test_rows_outside_of_the_vectors_are_refused(processor: int, outside: int, count: int) -> None:
+    kept, vector = packed(300, 100)
+    rows = np.append(np.arange(count), outside)
+    for asked in (
+        lambda: NATIVE.dots(rows, kept, vector),
+        lambda: NATIVE.nearest(rows, kept, vector, 10),
+        lambda: NATIVE.unpacked(rows, kept),
+        lambda: NATIVE.nearest_codes(codes(300, 6, 1), codes(6, 1, 2)[0], 5, rows),
+    ):
+        with pytest.raises(CorruptIndexError, match="dowse rebuild"):
+            asked()
+
+
+def test_arrays_that_do_not_fit_together_are_refused() -> None:
+    kept, vector = packed(300, 100)
+    short = Packed(kept.coarse, kept.fine[:299], kept.scales)
+    for rows, held, asked in (
+        (np.arange(3), short, vector),
+        (np.arange(3), kept, vector[:99]),
+        (np.arange(3), kept, vector.astype(np.float64)),
+        (np.arange(3, dtype=np.int32), kept, vector),
+    ):
+        with pytest.raises(ValueError, match="fit together"):
+            NATIVE.dots(rows, held, asked)
+    columns = codes(300, 6, 1)
+    with pytest.raises(ValueError, match="fit together"):
+        NATIVE.nearest_codes([*columns[:5], columns[5][:299]], columns[0][:6].copy(), 5, None)
+
+
+def test_scales_that_are_not_numbers_are_refused_where_they_decide() -> None:
+    kept, vector = packed(300, 100)
+    for damaged in (slice(0, 300), slice(0, 250)):
+        kept.scales[damaged] = np.nan
+        with pytest.raises(CorruptIndexError):
+            NATIVE.nearest(np.arange(300), kept, vector, 100)
+    kept.scales[:] = 1
+    kept.scales[:5] = np.nan
+    places, found = NATIVE.nearest(np.arange(300), kept, vector, 10)
+    assert not np.isnan(found).any()
+    assert set(np.argsort(-NATIVE.dots(np.arange(5, 300), kept, vector))[:5] + 5) <= set(places.tolist())
+
+
+@OUTSIDE
+def test_words_that_point_outside_are_refused_and_leave_no_sums(outside: int) -> None:
+    chunks = [{1: 2}, {2: 1}, {1: 1, 2: 5}]
+    run, norm, tally = run_of(chunks), Norm(np.ones(3, np.uint32), 1.0, 0.5), ScoreAccumulator()
+    hashes, weights, mask = np.array([1, 2], np.uint32), np.ones(2), np.empty(0, np.bool_)
+    starts, ends = NATIVE.find(run, hashes)
+    wrong_slot = Run(run.terms, run.ends, np.append(run.slots[:-1], outside % 2**32 or 3).astype(np.uint32), run.counts)
+    wrong_end = Run(run.terms, np.append(run.ends[:-1], outside), run.slots, run.counts)
+    tries = [(wrong_slot, starts, ends)]
+    if outside > 0:
+        tries.append((wrong_end, *NATIVE.find(wrong_end, hashes)))
+    else:
+        tries.append((run, np.array([0, outside]), ends))
+    for spans in tries:
+        for passing in (mask, np.ones(3, np.bool_)):
+            with pytest.raises(CorruptIndexError):
+                NATIVE.best([spans], weights, norm, passing, 2, tally)
+            NATIVE.best([], weights, norm, passing, 2, tally)
+            assert not tally.sums.any()
+    with pytest.raises(CorruptIndexError):
+        NATIVE.sums(wrong_slot, WeightedTerms(hashes, weights, norm))
+    said, legs = chunk_terms(chunks), [WeightedTerms(hashes, weights, norm)]
+    with pytest.raises(CorruptIndexError):
+        NATIVE.bm25(np.array([0, outside]), said, legs)
+    with pytest.raises(CorruptIndexError):
+        NATIVE.bm25(np.array([1, 2]), ChunkTerms(said.terms, said.counts, np.array([1, outside, 4])), legs)
+    with pytest.raises(CorruptIndexError):
+        NATIVE.bm25(np.array([2]), said, [WeightedTerms(hashes, weights, Norm(norm.lengths[:2], 1.0, 0.5))])
+
+
+def test_counts_of_zero_are_not_found_as_with_numpy() -> None:
+    """Only damage writes them; each would be noted again, past the end of the list."""
+    slots = np.zeros(5000, np.uint32)
+    run = Run(np.array([1], np.uint32), np.array([5000]), slots, np.zeros(5000, np.uint16))
+    for k1 in (1.0, 0.0):  # 0/0 without a length norm
+        norm = Norm(np.ones(3, np.uint32), k1, 0.0)
+        spans = (run, np.array([0]), np.array([5000]))
+        with np.errstate(invalid="ignore"):
+            slots_found, _ = NATIVE.best([spans], np.ones(1), norm, np.empty(0, np.bool_), 1, ScoreAccumulator())
+        assert len(slots_found) <= 1
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data(), k=st.integers(1, 40), rows=st.integers(1, 400))
+def test_the_best_of_random_runs_are_those_of_numpy_to_the_last_digit(data: st.DataObject, k: int, rows: int) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    terms = [np.flatnonzero(rng.random(rows) < share).astype(np.uint32) for share in (0.9, 0.3, 0.05)]
+    slots = np.concatenate(terms)
+    counts = rng.integers(1, 4, len(slots)).astype(np.uint16)
+    run = Run(np.array([3, 5, 2**32 - 1], np.uint32), np.cumsum([len(each) for each in terms]), slots, counts)
+    norm = Norm(rng.integers(0, 9, rows).astype(np.uint32), 0.3, 0.17)
+    weights = rng.uniform(0.1, 9, 3)
+    mask = data.draw(st.sampled_from([np.empty(0, np.bool_), rng.random(rows) < 0.5]))
+    found = []
+    for kernel in (NUMPY, NATIVE):
+        spans = (run, *kernel.find(run, run.terms))
+        best, scores = kernel.best([spans], weights, norm, mask, k, ScoreAccumulator())
+        found.append(sorted(zip(best.tolist(), scores.tolist(), strict=True)))
+        found[-1] += kernel.sums(run, WeightedTerms(run.terms, weights, norm)).tolist()
+    assert found[0] == found[1]
+
+
+def test_ids_are_found_among_known_ones_and_others_are_counted() -> None:
+    rng = np.random.default_rng(3)
+    known = np.unique(rng.integers(0, 2**64, 50, np.uint64))
+    for wanted in (known[::-1].copy(), rng.integers(0, 2**64, 20, np.uint64), known[:0]):
+        for held in (known, known[:0]):
+            plain, native = (each.slots_of(held, np.arange(len(held)), wanted) for each in (NUMPY, NATIVE))
+            assert (plain[0].tolist(), plain[1]) == (native[0].tolist(), native[1])
+
+
+def test_auto_is_the_compiled_kernel_and_fast_its_old_name() -> None:
+    assert {type(open_kernel(name)).__name__ for name in ("auto", "native", "fast")} == {"NativeKernel"}
+    assert open_kernel("numpy") is NUMPY
 
 
 def test_an_unknown_kernel_is_refused_with_the_choices() -> None:
-    with pytest.raises(BadRequestError, match="unknown kernel 'simd'; choose from auto, numpy, fast"):
+    with pytest.raises(BadRequestError, match="unknown kernel 'simd'; choose from auto, numpy, native"):
         open_kernel("simd")
 
 
-def test_without_numba_the_fast_kernel_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "numba", None)
-    for name in ("numba_kernel", "numba_core", "numba_fusion", "numba_vectors", "numba_words"):
-        monkeypatch.delitem(sys.modules, f"dowse.store.kernels.{name}", raising=False)
-        monkeypatch.delattr(kernels, name, raising=False)
-    with pytest.raises(BadRequestError, match=r"pip install 'dowse-search\[fast\]'"):
-        open_kernel("fast")
+def test_without_the_compiled_module_auto_is_numpy_and_native_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "dowse.store.kernels._native", None)
+    monkeypatch.delattr(kernels, "_native", raising=False)
+    monkeypatch.delitem(sys.modules, "dowse.store.kernels.native_kernel", raising=False)
+    assert open_kernel("auto") is NUMPY
+    with pytest.raises(BadRequestError, match="install a C compiler and Python's headers"):
+        open_kernel("native")

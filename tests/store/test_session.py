@@ -18,7 +18,7 @@ from dowse.store.snapshot import _FORWARD_ROWS, Snapshot
 from dowse.types import Leg
 from factories import document
 
-pytest.importorskip("numba", reason="the extra `fast` is not installed")
+pytest.importorskip("dowse.store.kernels._native", reason="the native kernel was not built")
 LEG: Leg = "bm25_code"
 CHUNKS = 2 * _FORWARD_ROWS + 600
 FILTERS: dict[str, Filter] = {
@@ -29,7 +29,7 @@ FILTERS: dict[str, Filter] = {
 DIMENSION = 8
 
 
-@pytest.fixture(scope="module", params=[NUMPY, open_kernel("fast")], ids=["numpy", "fast"])
+@pytest.fixture(scope="module", params=[NUMPY, open_kernel("native")], ids=["numpy", "native"])
 def kernel(request: pytest.FixtureRequest) -> Kernel:
     return request.param
 

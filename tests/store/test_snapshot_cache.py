@@ -16,8 +16,8 @@ from dowse.store.segments.forward import ForwardReader, LegTerms
 from dowse.store.segments.vectors import VectorCopy
 from dowse.store.snapshot_cache import _OFTEN, _VECTORS_AFTER, FilterVectors, MemoryBudget, SmallFilterSet
 
-pytest.importorskip("numba", reason="the extra `fast` is not installed")
-ANY_KERNEL = pytest.mark.parametrize("kernel", [NUMPY, open_kernel("fast")], ids=["numpy", "fast"])
+pytest.importorskip("dowse.store.kernels._native", reason="the native kernel was not built")
+ANY_KERNEL = pytest.mark.parametrize("kernel", [NUMPY, open_kernel("native")], ids=["numpy", "native"])
 CHUNK = st.dictionaries(st.integers(0, 30) | st.just(2**32 - 1), st.integers(1, 9), max_size=12)
 
 

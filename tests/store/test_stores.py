@@ -32,7 +32,7 @@ class TestEmbeddedStore(StoreLegsContract):
 class TestEmbeddedStoreInRuns(StoreLegsContract):
     """No chunk waits in the tail: every publication makes a run, and runs are merged."""
 
-    @pytest.fixture(params=["numpy", "fast"])
+    @pytest.fixture(params=["numpy", "native"])
     def store(
         self, index_folder: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     ) -> Iterator[Store]:

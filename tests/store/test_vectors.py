@@ -125,7 +125,7 @@ def test_scores_that_a_search_left_behind_are_those_of_the_rows(collection: tupl
     assert reader.score(query, few).tolist() == plain[id(query)][0].tolist()
 
 
-@pytest.mark.parametrize("kernel", [NUMPY, open_kernel("fast")], ids=["numpy", "fast"])
+@pytest.mark.parametrize("kernel", [NUMPY, open_kernel("native")], ids=["numpy", "native"])
 @pytest.mark.parametrize("step", [3, 40], ids=["by codes", "one and all"])
 def test_vectors_side_by_side_are_searched_to_the_same_digits(tmp_path: Path, kernel: Kernel, step: int) -> None:
     vectors = clustered(4 * EXACT_ROWS + 100, CODED, seed=8)
@@ -180,7 +180,7 @@ def test_the_mean_is_taken_anew_when_there_are_eight_times_the_rows(tmp_path: Pa
     assert list(PartReader(tmp_path).damaged()) == []
 
 
-@pytest.mark.parametrize("kernel", [NUMPY, open_kernel("fast")], ids=["numpy", "fast"])
+@pytest.mark.parametrize("kernel", [NUMPY, open_kernel("native")], ids=["numpy", "native"])
 def test_the_last_rows_are_found_before_they_are_coded(tmp_path: Path, kernel: Kernel) -> None:
     late = 130
     vectors = clustered(2 * EXACT_ROWS + late, CODED, seed=6)

@@ -61,13 +61,11 @@ class Backend:
         self._opening = Lock()
 
     @classmethod
-    def open(cls, place: Path, config: Config, access: Access | None = None, *, lives_on: bool = False) -> Backend:
-        """Open the index at a path; NoIndexError without one. `lives_on`: keep caches for many queries."""
+    def open(cls, place: Path, config: Config, access: Access | None = None) -> Backend:
+        """Open the index at a path; NoIndexError without one."""
         import dowse
 
-        engine = dowse.open(
-            place, read_only=True, create=False, config=config, embedder=config.embedder, lives_on=lives_on
-        )
+        engine = dowse.open(place, read_only=True, create=False, config=config, embedder=config.embedder)
         return cls(engine, access)
 
     def __enter__(self) -> Self:

@@ -40,7 +40,7 @@ class SmallFilterSet:
             self._times += 1
             if self._times <= _OFTEN:
                 return self._forward.score(self.slots, {leg: terms}, {leg: norm})[leg]
-            lengths = self._forward.lengths.by_leg[:, self.slots]
+            lengths = np.ascontiguousarray(self._forward.lengths.by_leg[:, self.slots])
             self._turned = self._forward.turned(self.slots), dict(zip(WORD_LEGS, lengths, strict=True))
         run, lengths_of = self._turned
         own = Norm(lengths_of[leg], norm.base, norm.slope)

@@ -226,11 +226,3 @@ def test_every_python_that_is_started_leaves_out_the_working_folder() -> None:
                 assert ast.unparse(node.elts[1]) == "'-P'", f"{path.name}:{node.lineno}"
                 started += 1
     assert started >= 3
-
-
-def test_a_numba_file_in_the_working_folder_names_no_folder_of_code(tmp_path: Path) -> None:
-    pytest.importorskip("numba")
-    (tmp_path / ".numba_config.yaml").write_text(f"cache_dir: {tmp_path}/cache\n")
-    script = "import dowse.store.kernels.numba_core, numba; print(repr(numba.config.CACHE_DIR))"
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True)
-    assert done.stdout.strip() == "''", done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -80,7 +81,7 @@ def doctor(session: CommandSession, verify: bool) -> int:
 
     Exit code 1: a check failed.
     """
-    checks = [*_installation(), *_models(session), *_index(session, deep=verify)]
+    checks = [*_installation(session.config.kernel), *_models(session), *_index(session, deep=verify)]
     failed = any(check.state == "fail" for check in checks)
     rows = table([(check.state, check.name, clean_line(check.detail)) for check in checks])
     lines = [row + (f"\n      → {check.fix}" if check.fix else "") for row, check in zip(rows, checks, strict=True)]
@@ -88,11 +89,18 @@ def doctor(session: CommandSession, verify: bool) -> int:
     return Exit.NOTHING if failed else Exit.HITS
 
 
-def _installation() -> Iterator[Check]:
+def _installation(kernel: str) -> Iterator[Check]:
     import sqlite3
 
     version = ".".join(map(str, sys.version_info[:3]))
     yield Check("python", "ok", f"{version}, SQLite {sqlite3.sqlite_version}")
+    if find_spec("dowse.store.kernels._native") is None:
+        fix = "install a C compiler and Python's headers, then Dowse again"
+        yield Check("kernel", "warn", "numpy: the native kernel was not built, searches take more CPU", fix)
+    else:
+        from dowse.store.kernels.native_kernel import PROCESSOR
+
+        yield Check("kernel", "ok", f"native, {PROCESSOR}" if kernel != "numpy" else "numpy, as configured")
 
 
 def _models(session: CommandSession) -> Iterator[Check]:

@@ -74,7 +74,7 @@ def _warmed(setup: ServerSetup) -> Backend:
 
     The objects alive by then stay, so the garbage collector may skip them.
     """
-    backend = Backend.open(setup.index, setup.config, setup.options.access, lives_on=True)
+    backend = Backend.open(setup.index, setup.config, setup.options.access)
     with suppress(DowseError):  # a damaged index is served, too: the pages show the error
         backend.query(QueryRequest("warm-up", cache=False))
     gc.collect()
@@ -93,7 +93,7 @@ def _run(server: uvicorn.Server, listening: socket.socket | None, ready: Callabl
 
 def server_for(setup: ServerSetup, backend: Backend | None = None) -> uvicorn.Server:
     """Make a server, not yet started, over the index or over an open backend."""
-    backend = backend or Backend.open(setup.index, setup.config, setup.options.access, lives_on=True)
+    backend = backend or Backend.open(setup.index, setup.config, setup.options.access)
     app = create_app(backend, setup.options, lambda: server.should_exit)
     server = uvicorn.Server(_settings(setup, app))
     return server

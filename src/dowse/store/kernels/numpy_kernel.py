@@ -1,13 +1,11 @@
 """Kernel of a search in numpy: mapped arrays and a query enter; nearest codes, dot products and BM25 sums leave.
 
-Compiled loops (`numba_kernel`, the extra `fast`) are four to fifteen times as fast, but their compiler takes a second
-to import: they are for processes that live on, such as `dowse serve`.
+The same loops in C (`native_kernel`) are three to thirty times as fast; these are for installations without them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 from dowse.errors import BadRequestError
 from dowse.fusion_kernel import FusionKernel, Ids
 
-CHOICES = ("auto", "numpy", "fast")
+CHOICES = ("auto", "numpy", "native")
 Rows = NDArray[np.int64]
 Codes = NDArray[np.uint64]
 Mask = NDArray[np.bool_]
@@ -297,16 +295,18 @@ def _dots(rows: NDArray[np.int8], vector: NDArray[np.float32]) -> NDArray[np.flo
 NUMPY: Kernel = NumpyKernel()
 
 
-def open_kernel(name: str, *, lives_on: bool = False) -> Kernel:
-    """Open a kernel. `auto` is the fast one where it is installed and the process lives on, else numpy's."""
-    if name not in CHOICES:
+def open_kernel(name: str) -> Kernel:
+    """Open a kernel. `auto` is the compiled one where it was built, else numpy's; `fast` is an old name of `native`."""
+    if name not in (*CHOICES, "fast"):
         raise BadRequestError(f"unknown kernel {name!r}; choose from {', '.join(CHOICES)}")
-    if name == "numpy" or (name == "auto" and not (lives_on and find_spec("numba"))):
+    if name == "numpy":
         return NUMPY
     try:
-        from dowse.store.kernels.numba_kernel import FastKernel
+        from dowse.store.kernels.native_kernel import NativeKernel
     except ImportError as err:
+        if name == "auto":
+            return NUMPY
         raise BadRequestError(
-            f"the fast kernel is not installed ({err}); run `pip install 'dowse-search[fast]'`"
+            f"the native kernel was not built ({err}); install a C compiler and Python's headers, then Dowse again"
         ) from err
-    return FastKernel()
+    return NativeKernel()

@@ -238,7 +238,7 @@ class ForwardReader:
         last = last_places(terms)
         found = Run(terms[last], last + 1, places[order], self._said.counts[position[order]])
         for each in msgspec.structs.astuple(found):
-            each.setflags(write=False)  # as mapped files are: numba compiles again for a writable array
+            each.setflags(write=False)  # as mapped files are
         return found
 
     def held(self, slots: Slots, terms: Mapping[Leg, Sequence[str]]) -> list[dict[Leg, tuple[str, ...]]]:

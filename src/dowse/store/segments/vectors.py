@@ -269,6 +269,6 @@ def _by_codes(total: int, coded: int, allowed: Rows | None) -> tuple[Rows | None
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Make an array read-only, as mapped files are: numba compiles again for a writable one."""
+    """Make an array read-only, as mapped files are."""
     array.setflags(write=False)
     return array
