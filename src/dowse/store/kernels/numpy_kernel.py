@@ -1,6 +1,6 @@
 """Kernel of a search in numpy: mapped arrays and a query enter; nearest codes, dot products and BM25 sums leave.
 
-The same loops in C (`native_kernel`) are three to thirty times as fast; these are for installations without them.
+The same loops in C (`native_kernel`) are three to nine times as fast; these are for installations without them.
 """
 
 from __future__ import annotations
