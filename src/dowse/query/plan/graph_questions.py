@@ -62,6 +62,7 @@ _RELATION = re.compile(
     r"goes\s+down|blast|defin|declar|refer|instantiat)",
     re.IGNORECASE,
 )
+_PRONOUNS = frozenset({"it", "this", "that", "them", "these", "those", "me", "us"})
 _NAMED = rf"(?P<subject>.+?)\s+(?P<kind>{_SERVICES}|{_SYMBOLS})|(?P<front>{_SYMBOLS})\s+(?P<rest>.+)"
 
 
@@ -74,6 +75,8 @@ def graph_question(text: str) -> GraphQuestion | None:
         if found := re.fullmatch(pattern, asked, re.IGNORECASE):
             groups = found.groupdict()
             subject, kind = _name(groups["subject"])
+            if subject.lower() in _PRONOUNS:
+                return None
             return GraphQuestion(
                 relation, subject, kind or _kind(groups.get("kind")), _name(groups.get("other") or "")[0]
             )
