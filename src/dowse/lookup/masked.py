@@ -46,6 +46,8 @@ def masked_places(reader: Snapshot) -> Iterator[MaskedPlace]:
 def _kind(before: str, line: str) -> str:
     if named := _NAME.search(before):
         return named["name"]
+    if "PRIVATE KEY" in before:
+        return "private key"
     if re.search(r"://[^\s/]*:$", before):
         return "password in an address"
     return "private key" if not line.replace(MASK, "").strip(" \t\"'+,\\n") else "token"

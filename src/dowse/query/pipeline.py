@@ -117,6 +117,7 @@ def prepared(
     parts = parts or _NO_PARTS
     profile = named(request.profile, parts.profiles)
     validated(request, profile)
+    typed = request.text
     request, remarks = read_operators(request)
     where = validated(request, profile)
     unknown = unknown_values(where, parts.values_of) if parts.values_of else ()
@@ -138,7 +139,14 @@ def prepared(
     assembly = Assembly(profile, session, tokenizer, parts, (lambda: None) if deadline is None else deadline.left_s)
     model = None if usable is None else usable.model
     context = ResultContext(
-        request, profile.fusion, model, session, plan_of.answer_style, started_s, staleness, profile.group
+        replace(request, text=typed),
+        profile.fusion,
+        model,
+        session,
+        plan_of.answer_style,
+        started_s,
+        staleness,
+        profile.group,
     )
     waves = build(assembly, request, usable, state, only_shown=only_shown, early=early)
     return PreparedQuery(waves, state, deadline, context, profile, (StageTrace("plan", _ms_since(started_s)),))
