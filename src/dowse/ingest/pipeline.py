@@ -17,6 +17,7 @@ import msgspec
 
 from dowse.errors import UnavailableError
 from dowse.ingest.chunking.summary_llm import LlmSummaries
+from dowse.ingest.code.grammars import MORE, has_grammar
 from dowse.ingest.embed import BATCH, THREADS, embed_backlog
 from dowse.ingest.links.linker import ExtractionCache, link
 from dowse.ingest.privacy.pseudonyms import PseudonymOptions, PseudonymPlan, plan_pseudonyms
@@ -29,7 +30,7 @@ from dowse.ingest.services.places import env_changed, service_places
 from dowse.ingest.sources.content import Unread, held_bytes
 from dowse.ingest.sources.git_history import History, remember_heads
 from dowse.ingest.sources.kinds import BULKY_TIMES, UserRule, classify, most_bytes, user_rules
-from dowse.ingest.sources.requests import MARK, IndexRequest, store_requests
+from dowse.ingest.sources.requests import MARK, IndexRequest, moved_sources, store_requests
 from dowse.ingest.sources.skip_rules import Skip
 from dowse.ingest.sources.walk import Discovery, FoundFile, Scope, WalkOptions, discover, printable
 from dowse.ports import Embedder, Progress, Reporter, Store, StoreWriter
@@ -47,6 +48,8 @@ WORTH_BYTES = 3 * 1024**2  # measured (bench/ingest.py): for less, starting work
 WORTH_FILES = 300  # likewise
 RISKY_BYTES = 256 * 1024  # an alarm may not end the reading of a larger file; a worker can be killed
 GO_ON = "interrupted; finished files are kept; run `dowse index` again to continue"
+MORE_GRAMMARS = "for their symbols, install the extra `langs`: pip install 'dowse-search[langs]'"
+_UNPARSED = "unparsed "
 NO_MODEL = "no embedding model is set: the index supports word search only"
 
 
@@ -88,6 +91,9 @@ def index(
     try:
         run = _Run(store, writer, options, report, readers, rules)
         try:
+            for source in moved_sources(requests, store):
+                run.notes.append(f"{source.name} is now at {source.root}: its checkout was moved or copied")
+                writer.add_source(source)
             with rare_collections():
                 run.words(discover(requests, store.sources(), walk))
             store_requests(store, requests)
@@ -147,6 +153,7 @@ class _Run:
             if self.report:
                 self.report(Progress("read", total - len(changed) + self.counts["done"], total, file.path))
         self._write()
+        self._note_grammars()
         self._remove_missing(found, empty)
         link_services(self.writer)
         self.writer.publish()
@@ -211,6 +218,9 @@ class _Run:
         if result.document is not None:
             # Pseudonyms are set in this process: a worker would need all names with every file.
             document, found = self.pseudonyms.apply(result.document)
+            language = document.chunks[0].language
+            if language in MORE and not has_grammar(language):
+                self.counts[f"{_UNPARSED}{language}"] += 1
             self.replaced += found
             self._put(file, self.options.summaries(document) if self.options.summaries else document)
         elif result.skip is not None:
@@ -222,6 +232,13 @@ class _Run:
         else:
             self.counts["unchanged"] += 1
         return result.skip is None
+
+    def _note_grammars(self) -> None:
+        """Note once which languages were split without a grammar, and what brings it."""
+        found = sorted(name.removeprefix(_UNPARSED) for name in self.counts if name.startswith(_UNPARSED))
+        if found:
+            files = sum(self.counts[_UNPARSED + name] for name in found)
+            self.notes.append(f"{files:,} files of {', '.join(found)} are split by layout; {MORE_GRAMMARS}")
 
     def _failed(self, file: FoundFile, reason: str) -> None:
         """Report a problem; the stored document stays, because an old result marked as stale beats none."""

@@ -43,6 +43,8 @@ INDEX_OPTIONS = (
     option("--wait", is_flag=True, group="Run", help="Wait for another writer to finish, instead of failing."),
     option("--workers", type=click.IntRange(0, 64), metavar="N", group="Run",
            help="Read files in N worker processes; 0: in the main process [default: as needed]."),
+    option("--what-masked", is_flag=True, group="Output",
+           help="List every masked secret of the index by place and kind."),
     option("--why-skipped", is_flag=True, group="Output", help="List every skipped file with the reason."),
 )  # fmt: skip
 
@@ -81,10 +83,17 @@ def index(
         run = _runner(session, engine, paths, flags)
         with progress(wanted=not session.quiet) as report:
             done = run(None, report)
-        code = _finish(session, done, engine.path, _lines(done))
+        masked = _masked(engine) if flags["what_masked"] else []
+        code = _finish(session, done, engine.path, [*_lines(done), *masked])
         if watch and not done.interrupted:
             _watch(session, engine, paths, run)
     return code
+
+
+def _masked(engine: Engine) -> list[str]:
+    from dowse.lookup.masked import masked_places
+
+    return [f"{clean_path(each.place)}: masked {clean_line(each.kind)}" for each in masked_places(engine.reader())]
 
 
 def _runner(session: CommandSession, engine: Engine, paths: Sequence[Path], flags: dict[str, Any]) -> IndexRun:

@@ -63,13 +63,16 @@ class Heading(msgspec.Struct, frozen=True):
     meta: tuple[tuple[str, str], ...] = ()
 
 
+NOT_TEXT, NOT_VALID = "not text: ", "not valid "  # beginnings of the messages of `decode`
+
+
 def decode(data: bytes) -> str:
     """Decode a file by its byte order mark, as UTF-8, or by a guess. CRLF becomes a newline."""
     mark, encoding = next(((m, name) for m, name in _MARKS if data.startswith(m)), (b"", "utf-8"))
     if encoding == "utf-8" and (at := data.find(b"\0")) >= 0:
         encoding = wide(data) or ""
         if mark or not encoding:
-            raise BadRequestError(f"not text: byte {at} is NUL; convert it, for example with iconv, or ignore it")
+            raise BadRequestError(f"{NOT_TEXT}byte {at} is NUL; convert it, for example with iconv, or ignore it")
     try:
         text = data[len(mark) :].decode(encoding)
     except UnicodeDecodeError as err:
@@ -78,7 +81,7 @@ def decode(data: bytes) -> str:
             return decode(data.decode(guessed).encode())
         at = len(mark) + err.start
         name = encoding[:6].upper().rstrip("-")
-        raise BadRequestError(f"not valid {name} at byte {at}; convert it, for example with iconv") from err
+        raise BadRequestError(f"{NOT_VALID}{name} at byte {at}; convert it, for example with iconv") from err
     return text.replace("\r\n", "\n") if "\r" in text else text
 
 

@@ -13,6 +13,7 @@ import re
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -70,6 +71,11 @@ def query_of(name: str) -> str:
     text = (files("dowse.ingest.code") / "queries" / f"{name}.scm").read_text("utf-8")
     base = _INHERITS.match(text)
     return query_of(base[1]) + text if base else text
+
+
+def has_grammar(name: str) -> bool:
+    """Return whether the wheel of a language is installed, without loading it."""
+    return find_spec(wheel_of(name)[0]) is not None
 
 
 @cache

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from dowse.errors import BadRequestError, MissingExtraError
 from dowse.identity import bytes_hash
+from dowse.ingest.chunking.document import NOT_TEXT, NOT_VALID
 from dowse.ingest.chunking.parents import with_parents, with_structure
 from dowse.ingest.reading.guarded import read_masked
 from dowse.ingest.services.facts import with_facts
@@ -96,6 +97,10 @@ class FileReader:
                 self._readers[name] = self._factories[name]()
             document, count = read_masked(self._readers[name], file)
         except (BadRequestError, MissingExtraError) as err:
+            # A fixture with a NUL in it, or bytes under a name that no rule knows: binary, and no problem of the user.
+            marks = (NOT_TEXT,) if task.kind.known else (NOT_TEXT, NOT_VALID)
+            if str(err).startswith(marks) and not task.explicit:
+                return ReadResult(skip=Skip.BINARY)
             return ReadResult(problem=str(err))
         except _FAULTS as err:  # of a parser that met hostile input, or a bug: the other files are still read
             text = " ".join(str(err).split())[:200]

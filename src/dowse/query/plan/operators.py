@@ -71,26 +71,31 @@ def read_operators(request: QueryRequest) -> tuple[QueryRequest, tuple[str, ...]
         return request, ()
     text = request.text
     request = replace(request, syntax="plain")
-    if "\n" in text.strip() or len(text) > LONGEST_TYPED:
+    if not _is_typed(text):
         return request, ()
-    clauses: list[Clause] = []
-    kept: list[str] = []
-    at = 0
-    for found in _OPERATOR.finditer(text):
-        clause = _clause(found)
-        clauses.append(exclude(clause) if found["minus"] else clause)
-        kept += [text[at : found.start()], found["phrase"] if found["phrase"] and not found["minus"] else ""]
-        at = found.end()
+    clauses = [exclude(_clause(each)) if each["minus"] else _clause(each) for each in _OPERATOR.finditer(text)]
     notes = tuple(
         f"{each[0]!r} is searched as words; to filter, write {each['field']}:{each['value']} without a blank"
         for each in _DETACHED.finditer(text)
     )
-    words = " ".join("".join([*kept, text[at:]]).split())
+    words = words_of(text)
     if clauses and not words:
         if all(found["word"] for found in _OPERATOR.finditer(text)):
             return request, ("a query of excluded words alone finds nothing, so they are searched as words",)
         raise BadRequestError(f"{text.strip()!r} has filters and no words; add some, as in `lang:go retry`")
     return (replace(request, text=words, where=(*request.where, *clauses)) if clauses else request), notes
+
+
+def words_of(text: str) -> str:
+    """Return the words of a typed query without its operators; phrases stay, without their quotes."""
+    if not _is_typed(text):
+        return text
+    kept = _OPERATOR.sub(lambda found: found["phrase"] if found["phrase"] and not found["minus"] else "", text)
+    return " ".join(kept.split()) if kept != text else text
+
+
+def _is_typed(text: str) -> bool:
+    return "\n" not in text.strip() and len(text) <= LONGEST_TYPED
 
 
 def filter_of(request: QueryRequest) -> Filter:
