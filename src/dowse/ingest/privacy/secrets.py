@@ -14,6 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from dowse.ingest.privacy.secret_forms import FORMS, STRUCTURES, TokenForm
+from dowse.ingest.privacy.secret_lines import secret_words
 from dowse.ingest.sources.content import SNIFF_BYTES
 from dowse.ports import SourceFile
 
@@ -195,11 +196,16 @@ def _without_structures(text: str) -> tuple[str, int]:
         for found in structure.pattern.finditer(lowered)
         if not _stands_for(found["secret"]) and not _OWN_WORD.fullmatch(found["secret"])
     ]
+    return _spliced(text, _apart((*spans, *secret_words(text, lowered))))
+
+
+def _apart(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the spans in order, without those that overlap an earlier one."""
     apart: list[tuple[int, int]] = []
-    for span in sorted(spans):
+    for span in sorted(set(spans)):
         if not apart or span[0] >= apart[-1][1]:
             apart.append(span)
-    return _spliced(text, apart)
+    return apart
 
 
 def _lower(text: str) -> str:
