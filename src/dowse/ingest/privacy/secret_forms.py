@@ -34,25 +34,23 @@ def _structure(literal: str, pattern: str) -> Structure:
 _NAMED = r"(?:password|passwd|passphrase|pwd|secret|token|api[ _-]?key|access[_-]?key|private[_-]?key|credentials?)"
 
 FORMS = (
-    _form("AKIA ASIA ABIA ACCA", r"[0-9A-Z]{16}\b"),
     _form("ghp_ gho_ ghu_ ghs_ ghr_", r"[A-Za-z0-9]{30,255}"),
     _form("github_pat_", r"[A-Za-z0-9_]{30,255}"),
-    _form("glpat- glrt- glcbt- gldt- glptt- glft- glimt- glagent- glsoat- glffct- gloas- GR1348941", r"[A-Za-z0-9_.-]{16,320}"),
+    _form(
+        "glpat- glrt- glcbt- gldt- glptt- glft- glimt- glagent- glsoat- glffct- gloas- GR1348941",
+        r"[A-Za-z0-9_.-]{16,320}",
+    ),
     _form("xox", r"[abeoprs][-.][A-Za-z0-9.-]{10,255}"),
     _form("xapp-", r"[0-9]-[A-Za-z0-9-]{20,255}"),
-    _form("hooks.slack.com/", r"(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9_/+-]{16,128})"),
-    _form("discord.com/api/webhooks/ discordapp.com/api/webhooks/", r"[0-9]{10,25}/(?P<secret>[A-Za-z0-9_-]{40,100})"),
-    _form("webhook.office.com/webhookb2/", r"(?P<secret>[A-Za-z0-9@/-]{40,300})"),
     _form("sk_live_ sk_test_ rk_live_ rk_test_ whsec_ sk_prod_", r"[A-Za-z0-9+/=]{16,255}"),
     _form("sk-", r"(?=[A-Za-z0-9_-]{0,64}[0-9])[A-Za-z0-9_-]{20,255}"),
-    _form("AIza", r"[A-Za-z0-9_-]{35}"),
     _form("ya29. 1//0 GOCSPX-", r"[A-Za-z0-9_-]{20,512}"),
     _form("eyJ", r"[A-Za-z0-9_-]{8,4096}\.eyJ[A-Za-z0-9_-]{8,8192}\.[A-Za-z0-9_-]{8,2048}"),
     _form("npm_", r"[A-Za-z0-9]{36}\b"),
     _form("pypi-", r"[A-Za-z0-9_-]{40,512}"),
     _form("rubygems_ rdme_", r"[a-z0-9]{40,80}\b"),
     _form("SG.", r"[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,64}"),
-    _form("hf_ api_org_ gsk_ r8_ pplx- xai- vcp_ vck_", r"[A-Za-z0-9]{30,90}\b"),
+    _form("gsk_ r8_ pplx- xai- vcp_ vck_", r"[A-Za-z0-9]{30,90}\b"),
     _form("dop_v1_ doo_v1_ dor_v1_", r"[a-f0-9]{64}\b"),
     _form("hvs. hvb. hvr.", r"[A-Za-z0-9_-]{20,300}"),
     _form("dckr_pat_ dckr_oat_", r"[A-Za-z0-9_-]{20,64}"),
@@ -117,9 +115,19 @@ FORMS = (
     _form("$1$ $5$ $6$ $y$ $apr1$", r"(?:rounds=[0-9]+\$)?[./A-Za-z0-9]{1,32}\$[./A-Za-z0-9]{10,128}"),
     _form("$argon2", r"[id]{1,2}\$[^\s\"']{20,300}"),
     _form("pbkdf2: pbkdf2_sha256$ scrypt:", r"[\w:]{1,40}\$[^\s\"'$]{1,64}\$[A-Za-z0-9+/=]{20,200}"),
-    _form("bot", r"[0-9]{8,10}:(?P<secret>[A-Za-z0-9_-]{35})(?![\w-])"),
     _form("AQVN YCAJ", r"[A-Za-z0-9_-]{20,50}"),
     _form("v1.0-", r"[a-f0-9]{24}-[a-f0-9]{146}"),
+)
+
+# Tokens after a word, which may have no digit before a letter.
+NAMED_FORMS = (
+    _form("AIza", r"(?P<secret>[A-Za-z0-9_-]{35})"),
+    _form("AKIA ASIA ABIA ACCA", r"(?P<secret>[0-9A-Z]{16})\b"),
+    _form("hf_ api_org_", r"(?P<secret>[A-Za-z0-9]{30,40})\b"),
+    _form("hooks.slack.com/", r"(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9_/+-]{16,128})"),
+    _form("discord.com/api/webhooks/ discordapp.com/api/webhooks/", r"[0-9]{10,25}/(?P<secret>[A-Za-z0-9_-]{40,100})"),
+    _form("webhook.office.com/webhookb2/", r"(?P<secret>[A-Za-z0-9@/-]{40,300})"),
+    _form("bot", r"[0-9]{8,10}:(?P<secret>[A-Za-z0-9_-]{35})(?![\w-])"),
     _form("AccountKey SharedAccessKey SharedAccessSignature", r"=(?P<secret>[A-Za-z0-9+/%&=]{32,256}={0,2})"),
     _form("Bearer bearer BEARER", r"\s{1,4}(?P<secret>(?=\S{0,64}[0-9])[A-Za-z0-9._~+/-]{16,2048}=*)"),
     _form("Basic basic BASIC", r"\s{1,4}(?P<secret>(?=\S{0,64}[0-9])[A-Za-z0-9+/]{12,512}={0,2})(?![\w-])"),
@@ -127,6 +135,24 @@ FORMS = (
 
 # In lower case, and each begins with a literal, which the engine of `re` finds fast.
 STRUCTURES = (
+    _structure("auth", r"auth(?<=[\"_]auth)\"?\s{0,4}[:=]\s{0,4}\"?(?P<secret>[a-z0-9+/]{8,512}={0,2})(?=[\"\s]|$)"),
+    _structure("curl", r"curl\b[^\n]{0,300}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"'$]{1,80}:(?P<secret>[^\s\"'$]{4,256})"),
+    _structure("mysql", r"mysql\w{0,8}\b[^\n]{0,200}?\s-p[\"']?(?P<secret>[^\s\"'$-][^\s\"']{4,128})"),
+    _structure("sshpass", r"sshpass\b[^\n]{0,200}?\s-p[\"' ]?(?P<secret>[^\s\"'$-][^\s\"']{4,128})"),
+    _structure("login", r"login\s{1,8}\S{1,200}\s{1,8}password\s{1,8}(?P<secret>\S{4,256})"),
+    _structure(":aa", r":(?<=[0-9]{8}:)(?P<secret>aa[a-z0-9_-]{33})(?![\w-])"),
+    _structure("private-lines", r"private-lines: [0-9]{1,4}\n(?P<secret>(?:[a-z0-9+/=]{4,80}\n?)+)"),
+    _structure("sig=", r"sig=(?P<secret>[a-z0-9%+/=]{20,256})"),
+    _structure(".atlasv1.", r"\.atlasv1\.(?P<secret>[a-z0-9_=-]{60,70})"),
+    _structure("@tcp(", r"[\"'](?:[\w.-]{1,64}):(?P<secret>[^\s\"'@]{1,128})@(?:tcp|unix)\("),
+    _structure("jdbc:oracle", r"jdbc:oracle:\w+:[\w.-]{1,64}/(?P<secret>[^\s\"'@]{1,128})@"),
+    _structure("signature=", r"signature=(?P<secret>[a-z0-9%+/=_-]{20,256})"),
+    _structure("contribsys", r"contribsys__com\W{1,6}(?P<secret>[a-f0-9]{8}:[a-f0-9]{8})"),
+    _structure("_gitlab_session", r"_gitlab_session=(?P<secret>[0-9a-z]{32})"),
+)
+
+# The same, for lines around random words only: their literals are everywhere.
+LINE_STRUCTURES = (
     _structure(  # Kubernetes, Compose and task definitions: a name and a value in two fields
         "value",
         r"name\\?[\"']?\s{0,3}:\s{0,3}\\?[\"']?[\w.-]{0,80}NAMED\w{0,20}\\?[\"']?,?\s{1,80}\\?[\"']?value\\?[\"']?"
@@ -139,11 +165,6 @@ STRUCTURES = (
         r"variable\s{1,8}\"[\w-]{0,60}(?:NAMED|key)[\w-]{0,20}\"\s{0,8}\{[^}]{0,400}?default\s{0,20}=\s{0,4}"
         r"\"(?P<secret>[^\"\n]{6,256})\"",
     ),
-    _structure("auth", r"auth(?<=[\"_]auth)\"?\s{0,4}[:=]\s{0,4}\"?(?P<secret>[a-z0-9+/]{8,512}={0,2})(?=[\"\s]|$)"),
-    _structure("curl", r"curl\b[^\n]{0,300}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"'$]{1,80}:(?P<secret>[^\s\"'$]{4,256})"),
-    _structure("mysql", r"mysql\w{0,8}\b[^\n]{0,200}?\s-p[\"']?(?P<secret>[^\s\"'$-][^\s\"']{4,128})"),
-    _structure("sshpass", r"sshpass\b[^\n]{0,200}?\s-p[\"' ]?(?P<secret>[^\s\"'$-][^\s\"']{4,128})"),
-    _structure("login", r"login\s{1,8}\S{1,200}\s{1,8}password\s{1,8}(?P<secret>\S{4,256})"),
     _structure(":", r":(?:[0-9]{4,5}|\*):[\w.*-]{1,64}:[\w.*-]{1,64}:(?P<secret>[^\s:]{4,256})$"),
     _structure(
         "|",
@@ -151,18 +172,11 @@ STRUCTURES = (
         r"(?P<secret>(?=[^\s|`]{0,64}[0-9])(?=[^\s|`]{0,64}[a-z])[^\s|`]{8,128})`?\s{0,40}\|",
     ),
     _structure("set", r"set_?\w{0,30}NAMED\(\s{0,8}[\"'](?P<secret>[^\"'\s]{6,256})[\"']"),
-    _structure(":aa", r":(?<=[0-9]{8}:)(?P<secret>aa[a-z0-9_-]{33})(?![\w-])"),
-    _structure("private-lines", r"private-lines: [0-9]{1,4}\n(?P<secret>(?:[a-z0-9+/=]{4,80}\n?)+)"),
-    _structure("sig=", r"sig=(?P<secret>[a-z0-9%+/=]{20,256})"),
     _structure("8q~", r"8q~(?P<secret>[\w~.-]{31,34})(?![\w~.-])"),
-    _structure(".atlasv1.", r"\.atlasv1\.(?P<secret>[a-z0-9_=-]{60,70})"),
     _structure("_mmk", r"(?<![a-z0-9])(?P<secret>[a-z0-9]{6}_[a-z0-9]{29}_mmk)\b"),
     _structure("|", r"(?<![0-9])(?P<secret>[0-9]{15,16}\|[a-z0-9_-]{27,40})(?![\w-])"),
     _structure("-", r"(?<![a-z0-9])(?P<secret>[a-h0-9]{32}-[a-h0-9]{8}-[a-h0-9]{8})(?![\w-])"),
     _structure("@", r"://(?P<secret>(?=[a-z_-]{0,40}[0-9])[a-z0-9_-]{12,128})@"),
-    _structure("@tcp(", r"[\"'](?:[\w.-]{1,64}):(?P<secret>[^\s\"'@]{1,128})@(?:tcp|unix)\("),
-    _structure("jdbc:oracle", r"jdbc:oracle:\w+:[\w.-]{1,64}/(?P<secret>[^\s\"'@]{1,128})@"),
-    _structure("signature=", r"signature=(?P<secret>[a-z0-9%+/=_-]{20,256})"),
     _structure(
         " -",  # tools whose flag for a password is a letter
         r"\b(?:docker|podman|az|twine|redis-cli|ldap\w{3,8}|zip|unzip|7z|plink|pscp|helm|oc|cf|psql|mongo\w{0,6}|sqlcmd|bcp|"
@@ -172,8 +186,6 @@ STRUCTURES = (
     ),
     _structure("%", r"-u[ \"']{1,3}[\w.\\/-]{1,64}%(?P<secret>[^\s\"'$]{4,128})"),
     _structure("hook", r"hook[^\n]{0,40}https?://[^\s\"'/]{1,100}/[^\s\"']{0,100}?(?P<secret>[\w-]{24,256})(?![\w/-])"),
-    _structure("contribsys", r"contribsys__com\W{1,6}(?P<secret>[a-f0-9]{8}:[a-f0-9]{8})"),
-    _structure("_gitlab_session", r"_gitlab_session=(?P<secret>[0-9a-z]{32})"),
     _structure("-us1", r"(?<![0-9a-f])(?P<secret>[0-9a-f]{32}-us1[0-9]?)\b"),
     _structure("-us2", r"(?<![0-9a-f])(?P<secret>[0-9a-f]{32}-us2[0-9]?)\b"),
 )

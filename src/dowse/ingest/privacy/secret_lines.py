@@ -1,7 +1,8 @@
 """Secrets by their neighbourhood: random values on a line that names a secret or a service.
 
 Programs, configurations and chats pair a name with a value in more ways than a pattern can list. Here only the line
-counts: it has a name such as `password`, and another word of it looks random.
+counts: it has a name such as `password`, and another word of it looks random. Random words are searched first, because
+they are rare: in most of them a letter follows a digit.
 """
 
 from __future__ import annotations
@@ -15,27 +16,24 @@ SHORTEST_RANDOM_CHARS = 10  # chosen: shorter ones look like names with a number
 SHORTEST_OF_SERVICE_CHARS = 20  # the shortest tokens of these services
 SHORTEST_QUOTED_CHARS = 8
 SHORTEST_CELL_CHARS = 6
+FAR_CHARS = 400  # in a longer line, a name farther away belongs to something else
 
 # Names of secrets, in lower case, and parts of names that need a longer and more random value.
 NAMES = (
     "password", "passwd", "passphrase", "passcode", "pwd", "secret", "token", "credential", "creds", "bearer",
     "authorization", "identified by", "securestring", "connectionstring", "connection_string", "mnemonic", "cookie",
 )  # fmt: skip
-KINDS_OF_KEY = tuple(
-    kind + joint
-    for kind in (
-        "access", "account", "admin", "aes", "api", "app", "auth", "cipher", "client", "crypto", "deploy", "encryption",
-        "hmac", "host", "jwt", "license", "master", "private", "rsa", "secret", "service", "session", "shared",
-        "signing", "ssh", "storage", "subscription", "webhook",
-    )
-    for joint in ("", "_", "-", " ", ".")
+KINDS_OF_KEY = (
+    "access", "account", "admin", "aes", "api", "app", "auth", "cipher", "client", "crypto", "deploy", "encryption",
+    "hmac", "host", "jwt", "license", "master", "private", "rsa", "secret", "service", "session", "shared",
+    "signing", "ssh", "storage", "subscription", "webhook",
 )  # fmt: skip
+_NAME = re.compile("|".join((*NAMES, f"(?:{'|'.join(KINDS_OF_KEY)})[_. -]?key")))  # in lower case
 # Short names are words of their own: `DB_PASS`, `userPass`, `psk`, not `bypass` and `passes`.
-_SHORT_NAMES = re.compile(
+_SHORT_NAME = re.compile(
     r"(?:(?<![A-Za-z])(?:pass|pw|psk|salt|pepper|auth|dsn|Pass|Pw|Psk|Salt|Auth|Dsn|requirepass)"
     r"|(?<=[a-z])(?:Pass|Pw|Psk|Salt|Auth|Dsn)|(?<![a-z])[A-Z]{0,12}(?:PASS|PW|PSK|SALT|PEPPER|AUTH|DSN))(?![a-z])"
 )
-_SHORT_LITERALS = ("pass", "pw", "psk", "salt", "pepper", "auth", "dsn")
 SERVICES = (
     "adafruit", "adobe", "airtable", "algolia", "alibaba", "artifactory", "asana", "atlassian", "beamer", "bitbucket",
     "bittrex", "cloudant", "cloudflare", "codecov", "cohere", "coinbase", "confluence", "confluent", "contentful",
@@ -47,8 +45,13 @@ SERVICES = (
     "twilio", "twitch", "twitter", "typeform", "yandex", "zendesk",
 )  # fmt: skip
 _SERVICE = re.compile("|".join(SERVICES))
-_WORD = re.compile(r"[A-Za-z0-9+/_~!@#$%^*?-]{8,512}={0,2}")
-_QUOTED = re.compile(r"(?P<q>[\"'`])(?P<secret>(?:\\.|(?!(?P=q))[^\\\n\s]){8,512})(?P=q)")
+# Kind of each byte: digit, letters, a sign inside of words; a blank ends a word.
+_KINDS = bytes(
+    ord("1" if c.isdigit() else "a" if c.islower() else "A" if c.isupper() else "-" if c in "+/_~!@#$%^*?-" else " ")
+    if (c := chr(code)).isascii()
+    else ord("?")
+    for code in range(256)
+)
 _RUNS = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9_/=-]+")
 # Not a secret: an address, a reference, a digest with its name, a name with a number, a date.
 _HARMLESS = re.compile(
@@ -76,62 +79,58 @@ def looks_random(word: str, least: int = SHORTEST_RANDOM_CHARS) -> bool:
     return runs >= 0.34 * len(word)
 
 
-def secret_words(text: str, lowered: str) -> Iterator[Span]:
-    """Yield the spans of random words near names of secrets and services, perhaps twice."""
-    done = -1  # end of the last window: lines are looked at once
-    for start in sorted(_places(text, lowered)):
-        if start < done:
-            continue
-        begin = text.rfind("\n", 0, start) + 1
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        done = end
-        if end - begin > 2000:  # a line of a minified file: only what is near
-            begin, end = max(begin, start - 100), min(end, start + 600)
-            done = end
-        yield from _in_line(text, begin, end, start)
-        if _HEADER.fullmatch(lowered, begin, end):
-            yield from _in_column(text, lowered[begin:end].split(","), end + 1)
-        if _PAIR.search(text, begin, end):
-            follow = text.find("\n", end + 1)
-            yield from _in_value_line(text, end + 1, len(text) if follow < 0 else follow)
-        if begin:
-            before = text.rfind("\n", 0, begin - 1) + 1
-            if _VALUE_FIRST.match(text, before, begin):
-                yield from _in_line(text, before, begin - 1, start)
-    for found in _SERVICE.finditer(lowered):
-        end = text.find("\n", found.end())
-        end = min(len(text) if end < 0 else end, found.end() + 300)
-        for word in _WORD.finditer(text, found.end(), end):
-            if _looks_foreign(text, word, SHORTEST_OF_SERVICE_CHARS):
-                yield word.span()
-
-
-def _places(text: str, lowered: str) -> Iterator[int]:
-    """Yield where a name of a secret is."""
-    for name in NAMES:
-        at = lowered.find(name)
+def random_words(text: str) -> list[Span]:
+    """Return the spans of words with a letter after a digit, and of words joined to a number."""
+    kinds = text.encode("latin-1", "replace").translate(_KINDS)
+    found: dict[int, int] = {}
+    for sign in (b"1a", b"1A", b"a-1"):
+        at = kinds.find(sign)
         while at >= 0:
-            yield at
-            at = lowered.find(name, at + len(name))
-    at = lowered.find("key")
-    while at >= 0:
-        if lowered.endswith(KINDS_OF_KEY, 0, at):
-            yield at
-        at = lowered.find("key", at + 3)
-    if any(name in lowered for name in _SHORT_LITERALS):
-        for found in _SHORT_NAMES.finditer(text):
-            yield found.start()
+            end = kinds.find(b" ", at)
+            end = len(kinds) if end < 0 else end
+            found[kinds.rfind(b" ", 0, at) + 1] = end
+            at = kinds.find(sign, end)
+    return sorted((start, end) for start, end in found.items() if end - start >= SHORTEST_QUOTED_CHARS)
 
 
-def _in_line(text: str, begin: int, end: int, name: int) -> Iterator[Span]:
-    """Yield the random words of a line, but not the one that holds the name itself."""
-    for quoted in _QUOTED.finditer(text, begin, end):
-        if not quoted.start() <= name < quoted.end() and looks_random(quoted["secret"], SHORTEST_QUOTED_CHARS):
-            yield quoted.span("secret")
-    for word in _WORD.finditer(text, begin, end):
-        if not word.start() <= name < word.end() and _looks_foreign(text, word, SHORTEST_RANDOM_CHARS):
-            yield word.span()
+def secret_words(text: str, lowered: str, words: list[Span]) -> Iterator[Span]:
+    """Yield the spans of those words that a name of a secret or of a service accompanies."""
+    for start, end in words:
+        word = text[start:end].strip("-/*?@")
+        if text[start - 1 : start] in (".", "\\") or not looks_random(word, SHORTEST_QUOTED_CHARS):
+            continue
+        begin = max(text.rfind("\n", 0, start) + 1, start - FAR_CHARS)
+        stop = text.find("\n", end)
+        stop = min(len(text) if stop < 0 else stop, end + FAR_CHARS)
+        quoted = text[start - 1 : start] in ("'", '"', "`")
+        if ((quoted or len(word) >= SHORTEST_RANDOM_CHARS) and (
+            _names_secret(text, lowered, begin, start)
+            or _names_secret(text, lowered, end, stop)
+            or _beside(text, lowered, begin, stop)
+        )) or (len(word) >= SHORTEST_OF_SERVICE_CHARS and _SERVICE.search(lowered, max(begin, start - 100), start)):
+            yield start, end
+
+
+def secret_cells(text: str, lowered: str, begin: int, end: int) -> Iterator[Span]:
+    """Yield the cells below names of secrets in comma-separated values."""
+    for header in _HEADER.finditer(lowered, begin, end):
+        yield from _in_column(text, header[0].split(","), header.end() + 1)
+
+
+def _names_secret(text: str, lowered: str, begin: int, end: int) -> bool:
+    return bool(_NAME.search(lowered, begin, end) or _SHORT_NAME.search(text, begin, end))
+
+
+def _beside(text: str, lowered: str, begin: int, stop: int) -> bool:
+    """Test for a name on the line before or after, if the word has its line for itself, or with `value`."""
+    if stop - begin > FAR_CHARS or not begin or not _ALONE.match(text, begin, stop):
+        return False
+    before = text.rfind("\n", 0, begin - 1) + 1
+    if _PAIR.search(text, before, begin - 1) and _names_secret(text, lowered, max(before, begin - FAR_CHARS), begin):
+        return True
+    after = text.find("\n", stop + 1)
+    after = min(len(text) if after < 0 else after, stop + FAR_CHARS)
+    return bool(_VALUE_FIRST.match(text, begin, stop)) and _names_secret(text, lowered, stop, after)
 
 
 def _in_column(text: str, head: list[str], start: int) -> Iterator[Span]:
@@ -151,23 +150,11 @@ def _in_column(text: str, head: list[str], start: int) -> Iterator[Span]:
 
 
 _HEAD = re.compile(r"\W*(?:\w*[_ -])?(?:password|passwd|pwd|secret|token|api[ _-]?key|passphrase)\W*")
-_HEADER = re.compile(r"[\w\"'][\w\"' -]{0,40}(?:,[\w\"' -]{0,40}){0,30},[\w\"' -]{1,40}\r?")
+_HEADER = re.compile(r"^[\w\"'][\w\"' -]{0,40}(?:,[\w\"' -]{0,40}){0,30},[\w\"' -]{1,40}\r?$", re.MULTILINE)
 _HARMLESS_CELL = re.compile(r"\s*[\"']?[$<{(\[]|[\w\" -]*,")
-
-
-def _in_value_line(text: str, begin: int, end: int) -> Iterator[Span]:
-    """Yield a random word that is all of the next line but its key, quotes and punctuation."""
-    if end - begin < 600 and (found := _ALONE.match(text, begin, end)) and looks_random(found["secret"]):
-        yield found.span("secret")
 
 
 _ALONE = re.compile(
     r"[\s>?-]*(?:\"?(?:value|default|content|string|data)\w{0,10}\"?\s*[:=]\s*|<\w+>\s*|:\s)?[\"'(\[]*"
-    r"(?P<secret>[^\s\"'`<>,;()\[\]{}]{8,512})[\"'\])}>,;]*(?:</\w+>)?\s*$"
+    r"[^\s\"'`<>,;()\[\]{}]{8,512}[\"'\])}>,;]*(?:</\w+>)?\s*$"
 )
-
-
-def _looks_foreign(text: str, word: re.Match[str], least: int) -> bool:
-    """Test a word without quotes: not part of an address, a path or an expression."""
-    before = text[word.start() - 1 : word.start()]
-    return before not in (".", "\\") and looks_random(word[0].strip("-/*=?"), least)

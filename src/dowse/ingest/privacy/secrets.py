@@ -8,13 +8,13 @@ other secrets by the name they are assigned to.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from dowse.ingest.privacy.secret_forms import FORMS, STRUCTURES, TokenForm
-from dowse.ingest.privacy.secret_lines import secret_words
+from dowse.ingest.privacy.secret_forms import FORMS, LINE_STRUCTURES, NAMED_FORMS, STRUCTURES
+from dowse.ingest.privacy.secret_lines import Span, random_words, secret_cells, secret_words
 from dowse.ingest.sources.content import SNIFF_BYTES
 from dowse.ports import SourceFile
 
@@ -48,7 +48,12 @@ SHORTEST_SECRET_CHARS = 6  # chosen: a shorter value is a word
 SHORTEST_BARE_CHARS = 8  # chosen: without quotes, a short value is a name
 
 
-_STARTS = literal_prefilters(start for form in FORMS for start in form.starts)
+WINDOW_CHARS = 400  # a structure in which a name and its value are farther apart is not known
+
+
+_STARTS = literal_prefilters(start for form in NAMED_FORMS for start in form.starts)
+_FORMS_BY_START = {start: [form for form in FORMS if start in form.starts] for form in FORMS for start in form.starts}
+_FORM_START = re.compile("|".join(map(re.escape, sorted(_FORMS_BY_START, key=len, reverse=True))))
 # A password in an address; the user's name before it may be empty.
 _ADDRESS = re.compile(r"://(?P<user>[^\s/:@\"'<>`]{0,128}):(?P<secret>[^\s/@\"'<>`]{1,256})@")
 
@@ -71,6 +76,7 @@ _GIVEN = re.compile(
 _FLAG = re.compile(
     r"--(?:password|passwd|token|secret|api-key|access-key)(?:=| (?=\S{0,64}[0-9]))(?P<secret>[^\s\"'`$<{(\[]{6,512})"
 )
+_FLAGS = ("--pass", "--token", "--secret", "--api-key", "--access-key")
 # Values that are not secrets: a reference, a placeholder, a type, an ellipsis.
 _REFERENCE = re.compile(
     r"[$%{<*#&!\[(]|.*(?:\$\{|\$\(|\{\{|\}\}|%\(|\.\.\.|…|://)|(?:vault|arn|ref|env|file|secretsmanager|op):"
@@ -106,17 +112,12 @@ def mask(text: str) -> tuple[str, int]:
     if "://" in text and "@" in text:
         text, more = _replaced(text, _ADDRESS)
         count += more
-    # Searched once for all forms: a mask never creates a start.
-    if starts := frozenset(possible_literals(text, _STARTS)):
-        for form in FORMS:
-            if spans := _of_form(text, form, starts):
-                text, more = _spliced(text, sorted(spans))
-                count += more
-    text, more = _without_given(text)
-    if "--" in text:
+    lowered = _lower(text)
+    text, more = _without_given(text, lowered)
+    if any(flag in text for flag in _FLAGS):
         text, flags = _replaced(text, _FLAG)
         more += flags
-    text, others = _without_structures(text)
+    text, others = _spliced(text, _merged(_spans(text, _lower(text) if more else lowered)))
     return text, count + more + others
 
 
@@ -141,19 +142,77 @@ def _replaced(text: str, pattern: re.Pattern[str]) -> tuple[str, int]:
     return _spliced(text, (m.span("secret") for m in pattern.finditer(text) if not _stands_for(m["secret"])))
 
 
-def _of_form(text: str, form: TokenForm, possible: Container[str]) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    for start in form.starts:
-        at = text.find(start) if start in possible else -1
-        while at >= 0:
-            end = at + len(start)
-            # Not inside a longer word: `task-…`, `risk-…`.
-            if not text[at - 1 : at].isalnum() and (found := form.rest.match(text, end)):
-                named = "secret" in form.rest.groupindex
-                spans.append(found.span("secret") if named else (at, found.end()))
-                end = found.end()
-            at = text.find(start, end)
-    return spans
+def _spans(text: str, lowered: str) -> Iterator[Span]:
+    """Yield what tokens, structures and lines show to be secret, in any order."""
+    words = random_words(text)
+    starts = frozenset(possible_literals(text, _STARTS))
+    for form in NAMED_FORMS:
+        for start in form.starts:
+            at = text.find(start) if start in starts else -1
+            while at >= 0:
+                found = None if text[at - 1 : at].isalnum() else form.rest.match(text, at + len(start))
+                if found:
+                    yield (
+                        (at if text[at : found.start("secret")] == start else found.start("secret")),
+                        found.end("secret"),
+                    )
+                at = text.find(start, at + len(start))
+    for begin, end in words:
+        yield from _tokens(text, begin, end)
+    for structure in STRUCTURES:
+        if structure.literal in lowered:
+            yield from _structured(lowered, structure.pattern, 0, len(text))
+    for begin, end in _windows(text, words):
+        for structure in LINE_STRUCTURES:
+            if lowered.find(structure.literal, begin, end) >= 0:
+                yield from _structured(lowered, structure.pattern, begin, end)
+        yield from secret_cells(text, lowered, begin, end)
+    yield from secret_words(text, lowered, words)
+
+
+def _tokens(text: str, begin: int, end: int) -> Iterator[Span]:
+    """Yield the tokens that begin in a word, or before it with a dot or colon between."""
+    while begin > 1 and text[begin - 1] in ".:|" and text[begin - 2].isalnum():
+        begin -= 2
+        while begin and (text[begin - 1].isalnum() or text[begin - 1] in "_-"):
+            begin -= 1
+    for start in _FORM_START.finditer(text, begin, end):
+        # Not inside a longer word: `task-…`, `risk-…`.
+        if not text[start.start() - 1 : start.start()].isalnum():
+            for form in _FORMS_BY_START[start[0]]:
+                if found := form.rest.match(text, start.end()):
+                    yield start.start(), found.end()
+
+
+def _windows(text: str, words: Iterable[Span]) -> Iterator[Span]:
+    """Yield the lines around random words, joined where they meet."""
+    first = last = -1
+    for begin, end in words:
+        begin = max(text.rfind("\n", 0, max(0, begin - WINDOW_CHARS)) + 1, begin - 2 * WINDOW_CHARS)
+        end = min(len(text), end + WINDOW_CHARS)
+        if begin > last >= 0:
+            yield first, last
+            first = begin
+        first, last = (begin if first < 0 else first), max(last, end)
+    if last >= 0:
+        yield first, last
+
+
+def _structured(lowered: str, pattern: re.Pattern[str], begin: int, end: int) -> Iterator[Span]:
+    for found in pattern.finditer(lowered, begin, end):
+        if not _stands_for(found["secret"]) and not _OWN_WORD.fullmatch(found["secret"]):
+            yield found.span("secret")
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """Return the spans in order; those that overlap become one."""
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def _spliced(text: str, spans: Iterable[tuple[int, int]]) -> tuple[str, int]:
@@ -186,40 +245,14 @@ def _without_keys(text: str) -> tuple[str, int]:
     return _spliced(text, spans)
 
 
-def _without_structures(text: str) -> tuple[str, int]:
-    """Mask values that a structure pairs with a name, such as the elements of XML."""
-    lowered = _lower(text)
-    spans = [
-        found.span("secret")
-        for structure in STRUCTURES
-        if structure.literal in lowered
-        for found in structure.pattern.finditer(lowered)
-        if not _stands_for(found["secret"]) and not _OWN_WORD.fullmatch(found["secret"])
-    ]
-    return _spliced(text, _apart((*spans, *secret_words(text, lowered))))
-
-
-def _apart(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the spans in order, without those that overlap an earlier one."""
-    apart: list[tuple[int, int]] = []
-    for span in sorted(set(spans)):
-        if not apart or span[0] >= apart[-1][1]:
-            apart.append(span)
-    return apart
-
-
 def _lower(text: str) -> str:
-    """Return the text in lower case, at the same positions."""
-    lowered = text.lower()
-    if len(lowered) != len(text):  # a few letters are longer in lower case
-        lowered = "".join(char.lower() if char.isascii() else char for char in text)
-    return lowered
+    """Return the text in lower case, at the same positions; letters beyond ASCII do not matter here."""
+    return text.encode("latin-1", "replace").lower().decode("latin-1")
 
 
-def _without_given(text: str) -> tuple[str, int]:
+def _without_given(text: str, lowered: str) -> tuple[str, int]:
     """Mask values that are assigned to a name such as `password`."""
-    spans: list[tuple[int, int]] = []
-    lowered = _lower(text)
+    spans: list[Span] = []
     for ending in possible_literals(lowered, _ENDINGS):
         at = lowered.find(ending)
         while at >= 0:
