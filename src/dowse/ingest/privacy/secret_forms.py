@@ -6,6 +6,7 @@ Each structure has a literal that a text must hold before its pattern runs, beca
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 
@@ -21,6 +22,29 @@ class Structure(NamedTuple):
 
     literal: str
     pattern: re.Pattern[str]
+
+
+class LiteralPrefilter(NamedTuple):
+    """Words with the same first letter and one pattern for them: faster than a pattern for all."""
+
+    any_of: re.Pattern[str]
+    words: tuple[str, ...]
+
+
+def literal_prefilters(words: Iterable[str]) -> tuple[LiteralPrefilter, ...]:
+    by_letter: dict[str, list[str]] = {}
+    for word in words:
+        by_letter.setdefault(word[0], []).append(word)
+    return tuple(
+        LiteralPrefilter(re.compile("|".join(map(re.escape, each))), tuple(each)) for each in by_letter.values()
+    )
+
+
+def possible_literals(text: str, prefilters: Iterable[LiteralPrefilter]) -> Iterator[str]:
+    """Yield the words that the text holds, and others with the same first letter."""
+    for prefilter in prefilters:
+        if prefilter.any_of.search(text):
+            yield from prefilter.words
 
 
 def _form(starts: str, rest: str) -> TokenForm:
@@ -135,6 +159,33 @@ NAMED_FORMS = (
 
 # In lower case, and each begins with a literal, which the engine of `re` finds fast.
 STRUCTURES = (
+    _structure(":5432:", r":5432:[\w.*-]{1,64}:[\w.*-]{1,64}:(?P<secret>[^\s:]{4,256})$"),
+    _structure(":3306:", r":3306:[\w.*-]{1,64}:[\w.*-]{1,64}:(?P<secret>[^\s:]{4,256})$"),
+    *(
+        _structure(tool, tool + r"\b[^\n|;]{0,200}?\s" + flag + r"[ =]?[\"']?(?P<secret>[^\s\"'$-][^\s\"']{5,256})")
+        for tool, flag in (
+            ("docker login", "-p"),
+            ("podman login", "-p"),
+            ("az login", "-p"),
+            ("twine upload", "-p"),
+            ("redis-cli", "-a"),
+            ("ldapsearch", "-w"),
+            ("ldapmodify", "-w"),
+            ("ldapadd", "-w"),
+            ("keytool", "-(?:store|key)pass"),
+            ("7z a", "-p"),
+            ("gh secret set", "--body"),
+            ("smbclient", r"-u [\"']?[\w.\\/-]{1,64}%"),
+            ("sqlcmd", "-p"),
+            ("openssl", r"-pass(?:in|out)? pass:"),
+        )
+    ),
+    _structure(
+        "chpasswd", r"echo [\"']?[\w.-]{1,64}:(?P<secret>[^\s\"'$]{4,128})[\"']?\s{0,4}\|\s{0,4}(?:sudo )?chpasswd"
+    ),
+    _structure("-stdin", r"echo (?:-n )?[\"']?(?P<secret>[^\s\"'$]{6,256})[\"']?\s{0,4}\|[^\n]{0,80}-stdin"),
+    _structure("zip -p", r"zip -p ?[\"']?(?P<secret>[^\s\"'$]{6,256})"),
+    _structure("psk=", r"psk=\"?(?P<secret>[^\s\"]{8,64})"),
     _structure("auth", r"auth(?<=[\"_]auth)\"?\s{0,4}[:=]\s{0,4}\"?(?P<secret>[a-z0-9+/]{8,512}={0,2})(?=[\"\s]|$)"),
     _structure("curl", r"curl\b[^\n]{0,300}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"'$]{1,80}:(?P<secret>[^\s\"'$]{4,256})"),
     _structure("mysql", r"mysql\w{0,8}\b[^\n]{0,200}?\s-p[\"']?(?P<secret>[^\s\"'$-][^\s\"']{4,128})"),
@@ -177,14 +228,6 @@ LINE_STRUCTURES = (
     _structure("|", r"(?<![0-9])(?P<secret>[0-9]{15,16}\|[a-z0-9_-]{27,40})(?![\w-])"),
     _structure("-", r"(?<![a-z0-9])(?P<secret>[a-h0-9]{32}-[a-h0-9]{8}-[a-h0-9]{8})(?![\w-])"),
     _structure("@", r"://(?P<secret>(?=[a-z_-]{0,40}[0-9])[a-z0-9_-]{12,128})@"),
-    _structure(
-        " -",  # tools whose flag for a password is a letter
-        r"\b(?:docker|podman|az|twine|redis-cli|ldap\w{3,8}|zip|unzip|7z|plink|pscp|helm|oc|cf|psql|mongo\w{0,6}|sqlcmd|bcp|"
-        r"smbclient|rpcclient|net|influx|rabbitmqadmin|mosquitto_\w{3}|keytool|jarsigner|openssl|gpg|gh|http|xh)\b"
-        r"[^\n|;]{0,200}?\s(?:-[pawPW]|-(?:store|key|src|dest|in|out)?pass(?:in|out)?|--body|--auth|-a)[ =]?[\"']?"
-        r"(?:pass:)?(?P<secret>(?=[^\s\"']{0,64}[0-9])(?=[^\s\"']{0,64}[a-z])[^\s\"'$-][^\s\"']{7,256})",
-    ),
-    _structure("%", r"-u[ \"']{1,3}[\w.\\/-]{1,64}%(?P<secret>[^\s\"'$]{4,128})"),
     _structure("hook", r"hook[^\n]{0,40}https?://[^\s\"'/]{1,100}/[^\s\"']{0,100}?(?P<secret>[\w-]{24,256})(?![\w/-])"),
     _structure("-us1", r"(?<![0-9a-f])(?P<secret>[0-9a-f]{32}-us1[0-9]?)\b"),
     _structure("-us2", r"(?<![0-9a-f])(?P<secret>[0-9a-f]{32}-us2[0-9]?)\b"),

@@ -56,7 +56,9 @@ _RUNS = re.compile(r"[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9_/=-]+")
 # Not a secret: an address, a reference, a digest with its name, a name with a number, a date.
 _HARMLESS = re.compile(
     r"\$[A-Za-z_{(]|%[A-Za-z_(]|[{<*#&\[(]|.*(?:\$\{|\{\{|\.\.\.|://|\[masked)|sha(?:1|256|384|512)|md5"
-    r"|(?:[A-Za-z]+[0-9]{0,4}|[0-9]{1,5})(?:[_.:/ -](?:[A-Za-z]+[0-9]?|[0-9]{1,4}))*[0-9]{0,4}$|[0-9T:.+/-]*$|[0-9]{1,2}-[A-Z][a-z]{2}-|doi:",
+    r"|(?:[A-Za-z]+[0-9]{0,4}|[0-9]{1,5})(?:[_.:/ -](?:[A-Za-z]+[0-9]?|[0-9]{1,4}))*[0-9]{0,4}$"
+    r"|[0-9T:.+/-]*$"
+    r"|[0-9]{1,2}-[A-Z][a-z]{2}-|doi:",
 )
 _PASSPHRASE = re.compile(r"[A-Za-z]{3,12}(?:([-_. ])[A-Za-z]{3,12})(?:\1[A-Za-z]{3,12}){2,}\1?[0-9]{1,4}")
 _NAMED = re.compile("pass|secret|token|key|auth|user|test|example|version", re.IGNORECASE)
@@ -103,11 +105,14 @@ def secret_words(text: str, lowered: str, words: list[Span]) -> Iterator[Span]:
         stop = text.find("\n", end)
         stop = min(len(text) if stop < 0 else stop, end + FAR_CHARS)
         quoted = text[start - 1 : start] in ("'", '"', "`")
-        if ((quoted or len(word) >= SHORTEST_RANDOM_CHARS) and (
-            _names_secret(text, lowered, begin, start)
-            or _names_secret(text, lowered, end, stop)
-            or _beside(text, lowered, begin, stop)
-        )) or (len(word) >= SHORTEST_OF_SERVICE_CHARS and _SERVICE.search(lowered, max(begin, start - 100), start)):
+        if (
+            (quoted or len(word) >= SHORTEST_RANDOM_CHARS)
+            and (
+                _names_secret(text, lowered, begin, start)
+                or _names_secret(text, lowered, end, stop)
+                or _beside(text, lowered, begin, stop)
+            )
+        ) or (len(word) >= SHORTEST_OF_SERVICE_CHARS and _SERVICE.search(lowered, max(begin, start - 100), start)):
             yield start, end
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from dowse.ingest.privacy.secrets import literal_prefilters, possible_literals
+from dowse.ingest.privacy.secret_forms import literal_prefilters, possible_literals
 from dowse.ingest.services.addresses import Address, addresses, bare_addresses, host_alone, short
 from dowse.types import Chunk, CorpusType, Document, ServiceFact
 
