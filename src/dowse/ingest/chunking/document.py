@@ -63,6 +63,9 @@ class Heading(msgspec.Struct, frozen=True):
     meta: tuple[tuple[str, str], ...] = ()
 
 
+LONGEST_TRAIL_CHARS = 1_000  # chosen: every chunk of a section repeats it
+
+
 def decode(data: bytes) -> str:
     """Decode a file by its byte order mark, as UTF-8, or by a guess. CRLF becomes a newline."""
     mark, encoding = next(((m, name) for m, name in _MARKS if data.startswith(m)), (b"", "utf-8"))
@@ -187,8 +190,10 @@ def starts_of(text: str) -> list[int]:
 
 
 def trail(*parts: str | None) -> str:
-    """Join the parts of a path of headings or keys, without the empty ones."""
-    return SEPARATOR.join(filter(None, parts))
+    """Join the parts of a path of headings or keys, without the empty ones; a long path loses its middle."""
+    path = SEPARATOR.join(filter(None, parts))
+    half = LONGEST_TRAIL_CHARS // 2
+    return path if len(path) <= LONGEST_TRAIL_CHARS else f"{path[:half]} … {path[-half:]}"
 
 
 def file_name(file: SourceFile) -> str:

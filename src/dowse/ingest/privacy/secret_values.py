@@ -83,7 +83,7 @@ _PASSWORD = re.compile(r"pass|pwd", re.IGNORECASE)
 def given_values(text: str, lowered: str) -> Iterator[Span]:
     """Yield the values that are given to a name such as `password`."""
     for ending in possible_literals(lowered, _ENDINGS):
-        at = lowered.find(ending)
+        at, seen = lowered.find(ending), 0  # a long line is looked at once, not for each name in it
         while at >= 0:
             end = at + len(ending)
             if not _is_name(text, at, end, ending):
@@ -94,17 +94,18 @@ def given_values(text: str, lowered: str) -> Iterator[Span]:
                 group = next(name for name in ("escaped", "quoted", "block", "bare") if found[name] is not None)
                 if _is_bare_secret(text, word, found) if group == "bare" else _is_secret(found[group], word):
                     yield found.span(group)
-            yield from _near(text, at, end)
+            yield from _near(text, at, end, seen)
+            seen = end + LINE_CHARS // 2
             at = lowered.find(ending, end)
 
 
-def _near(text: str, at: int, end: int) -> Iterator[Span]:
+def _near(text: str, at: int, end: int, seen: int) -> Iterator[Span]:
     """Yield values that look chosen, on the line of a name and below it."""
     begin, stop = max(text.rfind("\n", 0, at) + 1, at - LINE_CHARS), text.find("\n", end)
     stop = min(len(text) if stop < 0 else stop, end + LINE_CHARS)
     if not _DIGIT.search(text, begin, stop + LINE_CHARS):
         return
-    for found in _STRING.finditer(text, begin, stop):
+    for found in _STRING.finditer(text, max(begin, seen if at - begin == LINE_CHARS else 0), stop):
         if not found.start() < at < found.end() and _is_chosen(found["secret"], quoted=True):
             yield found.span("secret")
     if (told := _TOLD.match(text, end)) and _is_chosen(told["secret"], quoted=False):
@@ -118,7 +119,7 @@ def _near(text: str, at: int, end: int) -> Iterator[Span]:
 def _is_name(text: str, at: int, end: int, ending: str) -> bool:
     """Test whether `pass` is a word of its own, as in `DB_PASS` and `userPass`, and a key one of a kind of secret."""
     if ending == "key":
-        return text[:at][-14:].lower().endswith(_KINDS_OF_KEY)
+        return text[max(0, at - 14) : at].lower().endswith(_KINDS_OF_KEY)
     if ending != "pass" or text[end - 11 : end] == "requirepass":
         return True
     return not text[end : end + 1].islower() and not (text[at].islower() and text[at - 1 : at].isalpha())
