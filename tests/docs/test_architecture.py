@@ -21,7 +21,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ("errors",),
     ("globs", "filters", "types", "reports", "views", "fusion_kernel"),
     ("identity", "link_names", "ports"),
-    ("tokenizer", "config", "tracing", "trust"),
+    ("tokenizer", "config", "tracing", "private_hash", "trust"),
     ("ingest", "models", "store", "query", "sample"),
     ("lookup", "wiring"),
     ("engine",),
@@ -45,6 +45,7 @@ CORE = {
     "tokenizer",
     "config",
     "tracing",
+    "private_hash",
     "trust",
 }
 VENDORS = {

@@ -163,9 +163,10 @@ def prepared(
         query_type=plan_of.query_type,
     )
     assembly = Assembly(profile, session, tokenizer, parts, (lambda: None) if deadline is None else deadline.left_s)
+    shown = typed if typed is request else replace(request, text=typed.text)
     context = ResultContext(
-        typed if typed is request else replace(request, text=typed.text), profile.fusion, model, session, plan_of.answer_style, started_s, staleness,
-        profile.group, expanded=profile.expand,
+        shown, profile.fusion, model, session, plan_of.answer_style, started_s, staleness, profile.group,
+        expanded=profile.expand,
     )  # fmt: skip
     waves = build(assembly, request, embedder, state, only_shown=only_shown, early=early)
     return PreparedQuery(waves, state, deadline, context, profile, (StageTrace("plan", _ms_since(started_s)),))

@@ -64,6 +64,7 @@ class Heading(msgspec.Struct, frozen=True):
 
 
 NOT_TEXT, NOT_VALID = "not text: ", "not valid "  # beginnings of the messages of `decode`
+LONGEST_TRAIL_CHARS = 1_000  # chosen: every chunk of a section repeats it
 
 
 def decode(data: bytes) -> str:
@@ -191,8 +192,10 @@ def starts_of(text: str) -> list[int]:
 
 
 def trail(*parts: str | None) -> str:
-    """Join the parts of a path of headings or keys, without the empty ones."""
-    return SEPARATOR.join(filter(None, parts))
+    """Join the parts of a path of headings or keys, without the empty ones; a long path loses its middle."""
+    path = SEPARATOR.join(filter(None, parts))
+    half = LONGEST_TRAIL_CHARS // 2
+    return path if len(path) <= LONGEST_TRAIL_CHARS else f"{path[:half]} … {path[-half:]}"
 
 
 def file_name(file: SourceFile) -> str:
