@@ -57,7 +57,7 @@ def run(row: Row, *, long: bool, chosen: bool) -> Found:
             return MEASURES[row.measure](Path(folder), long=long)
     if not row.tests:
         return f"not covered: {row.missing}", None
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *_nodes(row)]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *_nodes(row)]
     env = os.environ | (dict(row.long) if long else {})
     done = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, env=env)
     said = re.findall(r"\d+ (?:passed|failed|skipped|errors?)", done.stdout)
