@@ -26,6 +26,7 @@ CHUNK = ScoredChunk(
     start_line=10,
     end_line=14,
     final_score=0.75,
+    confidence=0.25,
 )
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -85,14 +86,14 @@ def test_a_file_that_is_gone_has_only_its_name(tmp_path: Path) -> None:
     assert (place.name, place.path, place.file) == ("app/src/pay.py", "app/src/pay.py", None)
 
 
-def test_piped_hits_are_path_line_score_first_line(tmp_path: Path) -> None:
+def test_piped_hits_are_path_line_confidence_first_line(tmp_path: Path) -> None:
     place = ChunkLocator({}, tmp_path).of(CHUNK)
-    assert terminal.hit_line(CHUNK, place) == "app/src/pay.py:10:0.750:def first():"
+    assert terminal.hit_line(CHUNK, place) == "app/src/pay.py:10:0.25:def first():"
 
 
 def test_a_hit_of_a_paper_tells_its_page(tmp_path: Path) -> None:
     paged = replace(CHUNK, start_line=None, end_line=None, page=3)
-    assert terminal.hit_line(paged, ChunkLocator({}, tmp_path).of(paged)) == "app/src/pay.py:p3:0.750:def first():"
+    assert terminal.hit_line(paged, ChunkLocator({}, tmp_path).of(paged)) == "app/src/pay.py:p3:0.25:def first():"
 
 
 def test_the_snippet_is_the_line_with_most_words_of_the_query() -> None:

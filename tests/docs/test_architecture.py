@@ -19,7 +19,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "acme" not in path.pa
 # A module may import from its own row and from the rows above it; peers on one row do not know each other.
 ROWS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("globs", "filters", "types", "reports", "fusion_kernel"),
+    ("globs", "filters", "types", "reports", "views", "fusion_kernel"),
     ("identity", "link_names", "ports"),
     ("tokenizer", "config", "tracing", "trust"),
     ("ingest", "models", "store", "query", "sample"),
@@ -33,6 +33,7 @@ ROWS: tuple[tuple[str, ...], ...] = (
 )
 CORE = {
     "errors",
+    "views",
     "filters",
     "globs",
     "reports",

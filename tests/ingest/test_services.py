@@ -412,6 +412,34 @@ def test_files_belong_to_the_nearest_service(tmp_path: Path, index_folder: Path)
     }  # fmt: skip
 
 
+MANIFEST = "apiVersion: v1\nkind: Service\nmetadata:\n  name: {name}\nspec:\n  ports: [{{port: 80}}]\n"
+
+
+def test_code_beside_the_manifests_of_its_service_belongs_to_it(tmp_path: Path, index_folder: Path) -> None:
+    order = "kind: Deployment\nmetadata:\n  name: order-service\nspec:\n  template:\n    spec:\n      containers:\n" + (
+        "      - name: app\n        env: [{name: AUTH_URL, value: 'http://auth-service:80'}]\n"
+    )
+    files = {
+        "auth-service/user.go": "package auth\n\nfunc GetUser(id string) string { return id }\n",
+        "auth-service/deploy/service.yaml": MANIFEST.format(name="auth-service"),
+        "order-service/order.go": "package order\n\nfunc CreateOrder() string { return GetUser() }\n",
+        "order-service/k8s/base/deployment.yaml": order,
+        "order-service/k8s/base/service.yaml": MANIFEST.format(name="order-service"),
+        "infra/deploy/other.yaml": MANIFEST.format(name="elsewhere"),
+        "infra/tool.go": "package infra\n\nfunc Tool() {}\n",
+    }
+    graph_of(tmp_path / "src", files, index_folder)
+    with dowse.open(index_folder, embedder="none") as engine:
+        found = engine.query("GetUser", service_filter=["auth-service"], corpus_filter=["CODE_LOGIC"])
+        assert [hit.file_path for hit in found.chunks] == ["auth-service/user.go"]
+        context = engine.query("CreateOrder", corpus_filter=["CODE_LOGIC"], expand_graph=True).service_context
+        assert context
+        assert [(name, each.calls) for name, each in dict(context).items() if name == "order-service"] == [
+            ("order-service", ("auth-service",))
+        ]
+        assert engine.show(str(tmp_path / "src" / "infra" / "tool.go"))[0].service_name is None
+
+
 # --- names and addresses ------------------------------------------------------------------------------
 
 NAMES = names_of(

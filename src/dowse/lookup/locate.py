@@ -54,6 +54,8 @@ def chunks_at(store: Store, target: str) -> tuple[Chunk, ...]:
     chunks = [chunk for info in infos for chunk in reader.document_chunks(info.id) if chunk.level == "chunk"]
     if lines:
         first, last = int(lines["first"]), int(lines["last"] or lines["first"])
+        if last < first:
+            raise BadRequestError(f"invalid range {first}-{last}: it ends before it begins; write {last}-{first}")
         chunks = [each for each in chunks if (each.start_line or 0) <= last and first <= (each.end_line or 0)]
         if not chunks:
             file = lines["file"]

@@ -119,11 +119,10 @@ def forced(env: Mapping[str, str]) -> bool:
 
 
 def hit_line(chunk: ScoredChunk, place: ChunkLocation) -> str:
-    """Format `path:line:score:first line` for pipes, or `path:p3:…` where there are pages and no lines."""
+    """Format `path:line:confidence:first line` for pipes, or `path:p3:…` where there are pages and no lines."""
     text = next((line.strip() for line in clean(chunk.text).split("\n") if line.strip()), "")
-    score = f"{chunk.final_score:.{SCORE_DIGITS}f}"
     line = chunk.start_line or (f"p{chunk.page}" if chunk.page else 1)
-    return f"{clean_path(place.path)}:{line}:{score}:{text}"
+    return f"{clean_path(place.path)}:{line}:{chunk.confidence or 0.0:.2f}:{text}"
 
 
 def explain_lines(chunk: ScoredChunk) -> list[str]:

@@ -15,6 +15,7 @@ from dowse.identity import id_number
 from dowse.ports import QuerySession
 from dowse.query.stages.state import QueryState
 from dowse.types import Chunk, ChunkId, Service, ServiceContext, ServiceEdge
+from dowse.views import FrozenDict
 
 MOST_SUGGESTED = 3  # names; chosen
 _AFFIXES = re.compile(r"[^a-z0-9]+|(?:services?|svc|srv)$")
@@ -26,10 +27,10 @@ class ServiceGraph(msgspec.Struct, frozen=True):
     services: tuple[Service, ...]
     edges: tuple[ServiceEdge, ...]
 
-    def neighbourhood(self, names: Iterable[str], depth: int = 1) -> tuple[tuple[str, ServiceContext], ...]:
+    def neighbourhood(self, names: Iterable[str], depth: int = 1) -> FrozenDict[ServiceContext]:
         """Return by service its callees and callers within `depth` steps, and the edges. Unknown names are omitted."""
         known = {service.name for service in self.services}
-        return tuple((name, self._context(name, depth)) for name in sorted(set(names) & known))
+        return FrozenDict((name, self._context(name, depth)) for name in sorted(set(names) & known))
 
     def blast_radius(self, name: str, depth: int | None = None) -> tuple[str, ...]:
         """Return all direct and indirect callers: services that may break with it."""
@@ -86,7 +87,7 @@ class ServiceGraph(msgspec.Struct, frozen=True):
         calls, outward = self._reached(name, depth, callers=False)
         called_by, inward = self._reached(name, depth, callers=True)
         edges = sorted({*outward, *inward}, key=lambda each: (each.source, each.target, each.type))
-        return ServiceContext(name, calls, called_by, tuple(_as_pairs(edge) for edge in edges))
+        return ServiceContext(name, calls, called_by, tuple(_as_mapping(edge) for edge in edges))
 
     def _reached(self, name: str, depth: int | None, *, callers: bool) -> tuple[tuple[str, ...], set[ServiceEdge]]:
         """Return the services within `depth` steps in one direction, without the start, and the edges."""
@@ -135,11 +136,11 @@ def _core(name: str) -> str:
     return _AFFIXES.sub("", name.lower()) or name.lower()
 
 
-def _as_pairs(edge: ServiceEdge) -> tuple[tuple[str, str], ...]:
-    return (
-        ("source", edge.source),
-        ("target", edge.target),
-        ("type", edge.type),
-        ("description", edge.description),
-        ("evidence", " ".join(edge.evidence)),
+def _as_mapping(edge: ServiceEdge) -> FrozenDict[str]:
+    return FrozenDict(
+        source=edge.source,
+        target=edge.target,
+        type=edge.type,
+        description=edge.description,
+        evidence=" ".join(edge.evidence),
     )

@@ -51,7 +51,7 @@ def check_vectors(vectors: Matrix, rows: int, dimension: int) -> None:
     if (np.abs(lengths - 1) <= 1e-3).all():  # false for NaN
         return
     if not np.isfinite(vectors).all():
-        raise BadRequestError("the model returned NaN or infinity; use another model: dowse reembed MODEL")
+        raise BadRequestError("a vector contains NaN or infinity; use another model: dowse reembed MODEL")
     found = float(lengths[int(np.argmax(np.abs(lengths - 1)))])
     raise BadRequestError(f"vectors must have length 1, one has {found:.4g}; normalise them, and drop empty ones")
 
