@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from dowse.config import Config
-from dowse.errors import ModelUnavailableError, NotFoundError
+from dowse.errors import CorruptIndexError, ModelUnavailableError, NotFoundError
 from dowse.query.aio import AsyncStream
 from dowse.tracing import tracing
 from dowse.types import Chunk, DocumentInfo, QueryRequest, QueryResult, ScoredChunk, Source
@@ -106,8 +106,7 @@ class Engine(AsyncStream):
         for left in reversed(range(_HYDRATE_TRIES)):
             reader = self._store.reader()
             result = finished(self._prepared(request, reader, only_shown=True), self._executor)
-            dropped = dict(result.query_metadata.counts).get("dropped", 0)
-            if not dropped or not left or self._store.reader() is reader:
+            if not self._lost(result, reader) or not left:
                 break
         self._tracing.report(result)
         return result
@@ -123,8 +122,7 @@ class Engine(AsyncStream):
         request = self._components.request(text, fields)
         reader = self._store.reader()
         for event in stream(self._prepared(request, reader, only_shown=True, early=True), self._executor):
-            dropped = dict(event.result.query_metadata.counts).get("dropped", 0)
-            if event.kind == "done" and dropped and self._store.reader() is not reader:
+            if event.kind == "done" and self._lost(event.result, reader):
                 yield type(event)(event.kind, event.stage, self.query(request))  # the index was updated meanwhile
                 return
             if event.kind == "done":
@@ -135,18 +133,18 @@ class Engine(AsyncStream):
         """Return the result of `query`, all ranked hits behind it and, on request, counts by field."""
         from dowse.query.facets import faceted
 
-        reader = self._store.reader()
-        found = faceted(self._prepared(self._components.request(text, fields), reader), self._executor, facets=facets)
+        prepared = self._prepared(self._components.request(text, fields), self._store.reader())
+        found = faceted(prepared, self._executor, facets=facets)
         self._tracing.report(found.result)
         return found
 
     def context(self, text: str | QueryRequest, budget_tokens: int = CONTEXT_TOKENS, **fields: object) -> Context:
         """Return numbered, cited passages within a budget of tokens, for a language model."""
-        from dowse.filters import from_request
         from dowse.query.context import assembled
+        from dowse.query.plan.operators import filter_of
 
         request = self._components.request(text, fields)
-        return assembled(self.query(request), self._store.reader(), budget_tokens, where=from_request(request))
+        return assembled(self.query(request), self._store.reader(), budget_tokens, where=filter_of(request))
 
     def explain(self, text: str | QueryRequest, target: str, **fields: object) -> Explanation:
         """Explain why a chunk id, FILE, FILE:10 or document ranks where it does, or why it is missing.
@@ -157,9 +155,9 @@ class Engine(AsyncStream):
         from dowse.query.explain.explanation import explained
 
         request = self._components.request(text, fields)
-        reader = self._store.reader()
         names = [profile.name for profile in self._components.parts.profiles]
-        return explained(request, target, self.show(target), lambda changed: self._prepared(changed, reader), names)
+        prepare = partial(self._prepared, reader=self._store.reader())
+        return explained(request, target, self.show(target), prepare, names)
 
     def references(self, name: str, where: Filter = ()) -> References:
         """Return the lines that hold a name as a whole word, by path and line."""
@@ -373,6 +371,13 @@ class Engine(AsyncStream):
         return staleness(self._store, self._store.reader(), document_ids)
 
     # --- private ------------------------------------------------------------------------------------
+
+    def _lost(self, result: QueryResult, reader: Snapshot) -> bool:
+        """Return whether hits were lost to an index update; without one, they are lost in the database."""
+        dropped = dict(result.query_metadata.counts).get("dropped", 0)
+        if dropped and self._store.reader() is reader:
+            raise CorruptIndexError("dowse.db lacks chunks that a query found; run `dowse doctor --verify`")
+        return bool(dropped)
 
     def _prepared(self, request: QueryRequest, reader: StoreReader, **how: bool) -> PreparedQuery:
         from dowse.lookup.locate import staleness

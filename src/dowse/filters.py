@@ -6,10 +6,11 @@ distinct value of a field.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
+from functools import lru_cache, partial
 from math import isnan, nan
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ TEXT_FIELDS = (
     "section_type", "channel", "author", "symbol_kind", "symbol_name",
 )  # fmt: skip
 NUMBER_FIELDS = ("timestamp",)
+WHOLE_TEXT = "text"  # of Contains alone: path, headings and text of a chunk
 META = "meta."  # "meta.team" is the user's own key "team"
 
 
@@ -83,7 +85,15 @@ class Glob:
     patterns: tuple[str, ...]
 
 
-Comparison = Eq | Ne | In | Gt | Lt | Prefix | Glob
+@dataclass(frozen=True)
+class Contains:
+    """The text, heading or path has this phrase: whole words, in any case, with any white space between them."""
+
+    field: str  # "text"
+    value: str
+
+
+Comparison = Eq | Ne | In | Gt | Lt | Prefix | Glob | Contains
 
 
 @dataclass(frozen=True)
@@ -243,6 +253,10 @@ def check(where: Clause | Iterable[Clause]) -> Filter:
     where = as_filter(where)
     for clause in comparisons(where):
         name = clause.field
+        if isinstance(clause, Contains) or name == WHOLE_TEXT:
+            if not (isinstance(clause, Contains) and name == WHOLE_TEXT and clause.value.strip()):
+                raise BadRequestError(f"contains and the field 'text' go together, with a phrase; not {clause}")
+            continue
         if name not in TEXT_FIELDS and name not in NUMBER_FIELDS and not (name.startswith(META) and name != META):
             known = ", ".join((*TEXT_FIELDS, *NUMBER_FIELDS, "meta.<key>"))
             raise BadRequestError(f"unknown filter field {name!r}; choose from {known}")
@@ -286,6 +300,8 @@ def field_value(chunk: Chunk, name: str) -> Value | None:
     """What a chunk holds in a filterable field."""
     if name.startswith(META):
         return dict(chunk.meta).get(name[len(META) :])
+    if name == WHOLE_TEXT:
+        return "\n".join(filter(None, (chunk.context_prefix, chunk.file_path, chunk.text)))  # as word legs search it
     if name == "timestamp":
         return None if chunk.timestamp is None else _seconds(chunk.timestamp)
     value = getattr(chunk, name)
@@ -326,8 +342,20 @@ def holds(clause: Comparison, value: Value | None) -> bool:
             return _order(value, bound) < 0
         case Prefix(_, start):
             return str(value).startswith(start)
+        case Contains(_, phrase):
+            return phrase_expression(phrase).search(str(value)) is not None
         case Glob(_, patterns):
             return any(glob_expression(pattern).fullmatch(str(value)) is not None for pattern in patterns)
+
+
+@lru_cache(maxsize=512)
+def phrase_expression(phrase: str) -> re.Pattern[str]:
+    """Return the expression that finds a phrase as whole words, in any case, over any white space."""
+    words = phrase.split()
+    body = r"\s+".join(map(re.escape, words))
+    start = r"(?<!\w)" if re.match(r"\w", words[0]) else ""
+    end = r"(?!\w)" if re.search(r"\w$", words[-1]) else ""
+    return re.compile(start + body + end, re.IGNORECASE)
 
 
 def _same(value: Value, wanted: Value) -> bool:

@@ -184,6 +184,7 @@ class QueryType(StrEnum):
 Fusion = Literal["z", "rrf", "minmax"]
 ParentMode = Literal["off", "replace", "attach"]
 Grouping = Literal["document", "none"]
+Syntax = Literal["plain", "operators"]
 
 
 @dataclass(frozen=True)
@@ -193,6 +194,7 @@ class QueryRequest:
     text: str
     top_k: int | None = None
     profile: str = "default"
+    syntax: Syntax = "plain"  # operators: read "phrases", -words and filters such as lang:go in the text
     group: Grouping | None = None  # document: top_k counts documents, each with its best passages
     corpus_filter: tuple[str, ...] = ()
     service_filter: tuple[str, ...] = ()

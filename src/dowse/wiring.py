@@ -155,6 +155,7 @@ class Components:
             caches=Caches(),
             fusion_kernel=self._fusion,
             documents=self._store.documents,
+            values_of=lambda field: self._store.reader().values(field),
             open_cross_encoder=lambda: self._cross_encoder,
         )
 

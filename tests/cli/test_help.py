@@ -112,7 +112,7 @@ def test_search_help_shows_the_everyday_flags_in_groups() -> None:
     assert groups == ["What", "Where", "When", "How many", "Output", "General"]
     shared = {"--json", "-q", "-v", "--no-color", "--index", "-h", "--help-all"}
     shown = set(re.findall(r"^  (-[\w-]+)", out, flags=re.MULTILINE)) - shared
-    assert len(shown) == 19
+    assert len(shown) == 21
     assert {"-t", "--repo", "--service", "--corpus", "--since", "--until", "-l", "-C", "-k", "--set"} <= shown
     assert "--fusion" not in out
 

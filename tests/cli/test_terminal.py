@@ -8,9 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
+from dowse.query.plan.operators import parse_moment
 from dowse.serve import plain_text as terminal
-from dowse.serve.plain_text import ChunkLocator, Marker
-from dowse.serve.wire.flags import parse_moment, value_of
+from dowse.serve.best_line import Marker
+from dowse.serve.plain_text import ChunkLocator
+from dowse.serve.wire.flags import value_of
 from dowse.tokenizer import Tokenizer
 from dowse.types import QueryType, Score, ScoredChunk
 from values import replace
@@ -86,26 +88,28 @@ def test_a_file_that_is_gone_has_only_its_name(tmp_path: Path) -> None:
     assert (place.name, place.path, place.file) == ("app/src/pay.py", "app/src/pay.py", None)
 
 
-def test_piped_hits_are_path_line_confidence_first_line(tmp_path: Path) -> None:
-    place = ChunkLocator({}, tmp_path).of(CHUNK)
-    assert terminal.hit_line(CHUNK, place) == "app/src/pay.py:10:0.25:def first():"
+def test_piped_hits_are_path_line_column_and_the_best_line(tmp_path: Path) -> None:
+    place, marker = ChunkLocator({}, tmp_path).of(CHUNK), Marker("retry payments", Tokenizer())
+    assert terminal.hit_line(CHUNK, place, marker) == "app/src/pay.py:13:5:def retry_payment():"
+    assert terminal.hit_line(CHUNK, place, marker, scores=True) == "app/src/pay.py:13:5:0.25:def retry_payment():"
 
 
 def test_a_hit_of_a_paper_tells_its_page(tmp_path: Path) -> None:
     paged = replace(CHUNK, start_line=None, end_line=None, page=3)
-    assert terminal.hit_line(paged, ChunkLocator({}, tmp_path).of(paged)) == "app/src/pay.py:p3:0.25:def first():"
+    line = terminal.hit_line(paged, ChunkLocator({}, tmp_path).of(paged), Marker("first", Tokenizer()))
+    assert line == "app/src/pay.py:p3:5:def first():"
 
 
 def test_the_snippet_is_the_line_with_most_words_of_the_query() -> None:
-    lines = Marker("retry payments", Tokenizer()).snippet(CHUNK, 1)
+    lines = Marker("retry payments", Tokenizer()).snippet(CHUNK.text, CHUNK.start_line, None, 1)
     assert [line.number for line in lines] == [12, 13, 14]
     start, stop = lines[1].marks[0]
     assert lines[1].text[start:stop] == "retry_payment"
 
 
 def test_without_a_match_the_snippet_starts_at_the_first_line_that_is_not_blank() -> None:
-    chunk = replace(CHUNK, text="\n\nalpha\nbeta")
-    assert [line.text for line in Marker("zeta", Tokenizer()).snippet(chunk, 0)] == ["alpha"]
+    lines = Marker("zeta", Tokenizer()).snippet("\n\nalpha\nbeta", 1, None, 0)
+    assert [line.text for line in lines] == ["alpha"]
 
 
 def test_marks_follow_the_stems_of_the_index() -> None:

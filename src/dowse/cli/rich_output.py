@@ -13,11 +13,10 @@ from rich import progress as bars
 from rich.console import Console
 from rich.text import Text
 
+from dowse.serve.best_line import MarkedLine, Marker
 from dowse.serve.plain_text import (
     ChunkLocation,
     ChunkLocator,
-    MarkedLine,
-    Marker,
     clean_line,
     explain_lines,
     forced,
@@ -88,7 +87,7 @@ def _print_hit(
     if chunk.stale:
         head.append("  changed since indexing", "yellow")
     out.print(head)
-    for line in marker.snippet(chunk, style.context_lines):
+    for line in marker.snippet(chunk.text, chunk.start_line, chunk.symbol_name, style.context_lines):
         out.print(_marked(line))
     if style.explain:
         for row in explain_lines(chunk):

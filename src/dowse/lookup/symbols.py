@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Collection, Iterator
+from difflib import get_close_matches
+from typing import Literal, get_args
 
 import msgspec
 from msgspec.structs import replace
 
 from dowse.errors import BadRequestError
 from dowse.identity import number_id
-from dowse.link_names import SYMBOL, symbol_names
+from dowse.link_names import SYMBOL, Name, symbol_names
 from dowse.ports import StoreReader
 from dowse.tokenizer import Tokenizer
-from dowse.types import Chunk, ChunkId
+from dowse.types import Chunk, ChunkId, CorpusType
 
-Match = Literal["exact", "case", "start", "part"]
+Match = Literal["exact", "case", "start", "part", "near"]
 
 _CANDIDATES = 400  # before the limit; chosen
+_NEAR = 10  # names that differ by a letter or two; chosen
+_NEAR_CUTOFF = 0.8  # of difflib's ratio; chosen: one letter of five may differ
+_COMPARED = 20_000  # names with the same first letters; chosen: some 50 ms
 
 
 class SymbolMatch(msgspec.Struct, frozen=True):
     """Definition, and how well the name fits it."""
 
     name: str  # qualified
-    match: Match  # exact; case: differs in case; start: begins with the name; part: contains its words
+    match: Match  # exact; case: differs in case; start: begins with the name; part: contains its words; near: a typo
     chunk: Chunk
     kind: str | None = None
     start_line: int | None = None  # of the name
@@ -35,7 +39,7 @@ class SymbolMatch(msgspec.Struct, frozen=True):
 def symbols(
     name: str, reader: StoreReader, tokenizer: Tokenizer, *, kind: str | None = None, limit: int = 20
 ) -> tuple[SymbolMatch, ...]:
-    """Find definitions: exact matches first, then other case, then prefixes, then its words.
+    """Find definitions: exact matches first, then other case or underscores, prefixes, its words, then typos.
 
     `Service.GetQuote` and `Service::GetQuote` name a member. Each definition is returned once, with its best match.
     """
@@ -43,13 +47,50 @@ def symbols(
     if not wanted:
         raise BadRequestError("missing name; type for example: dowse symbols RetryBudget")
     candidates = list(_candidates(wanted, reader, tokenizer))[:_CANDIDATES]
+    if not any(match in ("exact", "case") for _, _, match in candidates):
+        near = list(_near(wanted, reader))
+        candidates = [*(each for each in near if each[2] == "case"), *candidates] or near
     chunks = reader.get({chunk_id for chunk_id, _, _ in candidates})
     found: dict[tuple[str, str, int | None], SymbolMatch] = {}
     for chunk_id, called, match in candidates:
         for symbol in _symbols(chunks[chunk_id], called, match) if chunk_id in chunks else ():
             if kind is None or symbol.kind == kind:
                 found.setdefault((symbol.chunk.document_id, symbol.name, symbol.start_line), symbol)
-    return tuple(sorted(found.values(), key=_order)[:limit])
+    return tuple(sorted(_whole(found.values()), key=_order)[:limit])
+
+
+def _whole(found: Collection[SymbolMatch]) -> list[SymbolMatch]:
+    """Drop the pieces of a long definition: code that has the name of a symbol and does not define it."""
+    defined = {(each.chunk.document_id, each.name) for each in found if _defines(each)}
+    pieces: dict[tuple[str, str], SymbolMatch] = {}
+    kept: list[SymbolMatch] = []
+    for each in sorted(found, key=lambda each: each.start_line or 0):
+        key = each.chunk.document_id, each.name
+        if _defines(each) or each.chunk.corpus_type != CorpusType.CODE_LOGIC:
+            kept.append(each)
+        elif key not in defined:  # a reader without definitions: the first piece stands for all
+            pieces.setdefault(key, each)
+    return [*kept, *pieces.values()]
+
+
+def _defines(symbol: SymbolMatch) -> bool:
+    return any(each.qualified_name == symbol.name for each in symbol.chunk.defines)
+
+
+def _near(wanted: str, reader: StoreReader) -> Iterator[tuple[ChunkId, str, Match]]:
+    """Yield the chunks of names that differ in underscores (`urlfor`) or by a typo."""
+    known: dict[str, list[Name]] = {}
+    for each in reader.names_from(SYMBOL, wanted[:2], _COMPARED):
+        known.setdefault(_joined(each.name), []).append(each)
+    same = _joined(wanted)
+    close = [same] if same in known else get_close_matches(same, known, n=_NEAR, cutoff=_NEAR_CUTOFF)
+    yield from (
+        (each.chunk_id, each.name, "case" if name == same else "near") for name in close for each in known[name]
+    )
+
+
+def _joined(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def _candidates(wanted: str, reader: StoreReader, tokenizer: Tokenizer) -> Iterator[tuple[ChunkId, str, Match]]:
@@ -91,6 +132,6 @@ def _all(chunk: Chunk) -> Iterator[SymbolMatch]:
 
 def _order(symbol: SymbolMatch) -> tuple[int, int, int, str, int]:
     """Sort by match, then by length of the name, then by path and line."""
-    ranks: tuple[Match, ...] = ("exact", "case", "start", "part")
+    ranks: tuple[Match, ...] = get_args(Match)
     level = 0 if symbol.chunk.level == "chunk" else 1
     return ranks.index(symbol.match), level, len(symbol.name), symbol.chunk.source_uri, symbol.start_line or 0

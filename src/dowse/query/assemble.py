@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from secrets import token_bytes
@@ -18,6 +18,7 @@ from dowse.query.plan.profiles import PROFILES, Link, Profile, StageSlot
 from dowse.query.result import coverage
 from dowse.query.stages.document_groups import GroupByDocument, MergeCopies
 from dowse.query.stages.exact_names import ExactNames
+from dowse.query.stages.exact_text import literals
 from dowse.query.stages.freshness_and_boost import FAMILY, CorpusBoost, Freshness, Threshold
 from dowse.query.stages.fusion import Fuse, Method, MinMax, ReciprocalRank, ZScore
 from dowse.query.stages.graph import Graph, GraphSlots
@@ -64,6 +65,7 @@ class Parts:
     fusion_kernel: FusionKernel | None = None  # None: numpy does the arithmetic
     secret: bytes = field(default_factory=lambda: token_bytes(16), repr=False)  # of the LLM reranker's tags
     documents: Callable[[], Iterable[DocumentInfo]] = _no_documents
+    values_of: Callable[[str], Sequence[str]] | None = None  # of a field, to name those that a filter may mean
     now: Callable[[], datetime] = _now
 
 
@@ -115,7 +117,8 @@ class Assembly(msgspec.Struct, frozen=True):
         `early`: a stage of its own fetches the shown hits first, so that a stream can send them.
         """
         own = self.profile
-        fixed = only_shown and not (own.exact and query.mentions) and own.parents != "replace"
+        fixed = only_shown and own.parents != "replace"
+        fixed = fixed and not (own.exact and (query.mentions or literals(query.text)))
         fixed = fixed and {step.stage.name for (step,) in steps} <= _MOVE_FEW
         if not fixed or (own.boost and CorpusBoost(own.boost_rules).matching(query.text)):
             shown = [Hydrate(self.reader, own.top_k)] if early and own.top_k < own.window else []

@@ -24,12 +24,14 @@ from dowse.query.plan.classify import LLM_TIMEOUT_S, Plan, plan
 from dowse.query.plan.expand import MOST_VARIANTS, VARIANT_WEIGHT
 from dowse.query.plan.graph_questions import graph_question
 from dowse.query.plan.mentions import lone_name
+from dowse.query.plan.operators import read_operators, unknown_values
 from dowse.query.plan.profiles import Profile, named
 from dowse.query.plan.validate import validated
 from dowse.query.plugins import GivenServices, PluginLeg
 from dowse.query.result import ResultContext, Staleness, coverage, coverage_note, result_of, unchecked
 from dowse.query.session import SessionGuard, open_session
 from dowse.query.stages.confidence import Judge
+from dowse.query.stages.exact_text import ExactText, literals
 from dowse.query.stages.graph_answers import AnswerFromGraph
 from dowse.query.stages.legs import Dense, Prepare, Words
 from dowse.query.stages.metadata_answers import AnswerMetadata, CiteEvidence
@@ -128,7 +130,13 @@ def prepared(
     started_s = time.perf_counter()
     parts = parts or _NO_PARTS
     profile = named(request.profile, parts.profiles)
-    where = validated(request, profile, tuple(leg.name for leg in parts.legs))
+    legs = tuple(leg.name for leg in parts.legs)
+    where = validated(request, profile, legs)
+    typed, (request, remarks) = request, read_operators(request)
+    if request is not typed:
+        where = validated(request, profile, legs)
+    unknown = unknown_values(where, parts.values_of) if parts.values_of else ()
+    said = tuple(Degradation("filter", each) for each in (*remarks, *unknown))
     profile = profile.adjusted(request)
     if not request.cache:
         parts = replace(parts, caches=None, llm=uncached(parts.llm), rerank_llm=uncached(parts.rerank_llm))
@@ -151,7 +159,7 @@ def prepared(
     mentions = plan_of.names or lone_name(request.text)
     state = QueryState(
         Query(request.text, profile.top_k, where, variants=variants, mentions=mentions),
-        degraded=(*notes, *dense_notes, *missing_links(profile, parts, asked=request.rerank is not None)),
+        degraded=(*said, *notes, *dense_notes, *missing_links(profile, parts, asked=request.rerank is not None)),
         query_type=plan_of.query_type,
     )
     assembly = Assembly(profile, session, tokenizer, parts, (lambda: None) if deadline is None else deadline.left_s)
@@ -249,6 +257,11 @@ def build(
         ((Step(smoothing, optional=True, even_late=True),) if smoothed else ()),
         *((Step(hydrate, optional=True, even_late=True),) for hydrate in hydrates),
         *later,
+        (
+            (Step(ExactText(reader), optional=True, even_late=True),)
+            if profile.exact and literals(state.query.text)
+            else ()
+        ),
         ((Step(CiteEvidence(reader), optional=True, even_late=True, when_answered=True),) if about_documents else ()),
         ((Step(services, optional=True, when_answered=True),) if profile.expand_graph else ()),
         ((Step(Judge(reader, model), optional=True, even_late=True),) if judged else ()),

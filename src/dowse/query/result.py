@@ -71,7 +71,9 @@ def result_of(traced: Traced, context: ResultContext) -> QueryResult:
 
 def groups_of(hits: Sequence[Hit], shown: Sequence[ScoredChunk], state: QueryState, context: ResultContext) -> Groups:
     """Return the documents of hits that were grouped; `shown` are the hits in their public form."""
-    others = iter(scored_chunks([each for hit in hits for each in hit.passages], state, context))
+    known = {each.document_id: each.stale for each in shown if each.stale is not None}
+    same = structs.replace(context, staleness=lambda _: known)  # passages are of the same documents
+    others = iter(scored_chunks([each for hit in hits for each in hit.passages], state, same))
     return tuple(
         DocumentGroup(best.source_uri, (best, *(next(others) for _ in hit.passages)))
         for hit, best in zip(hits, shown, strict=True)

@@ -1,4 +1,4 @@
-"""Plain text of results: hits enter; their locations, best lines and scores leave, safe to print.
+"""Plain text of results: hits enter; their locations, lines and scores leave, safe to print.
 
 Indexed text is not trusted: its escape sequences could move the cursor, change the window's title or hide text.
 So all of it passes `clean` or `clean_path` before it is printed.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from dowse.tokenizer import Tokenizer
+    from dowse.serve.best_line import Marker
     from dowse.types import AnyChunk, ScoredChunk
 
 TAB_COLUMNS = 4
@@ -26,7 +26,6 @@ _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)
 # C0 without tab and newline, DEL, C1, line separators, and the marks that reorder text on the screen.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _PATH_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_RUN = re.compile(r"[\w$]+")
 
 
 class ChunkLocation(msgspec.Struct, frozen=True):
@@ -53,40 +52,6 @@ class ChunkLocator(msgspec.Struct, frozen=True):
             path = str(file.relative_to(self.cwd))
             return ChunkLocation(clean_path(path), path, file)
         return ChunkLocation(clean_path(chunk.source_uri), str(file), file)
-
-
-class MarkedLine(msgspec.Struct, frozen=True):
-    """A line of a chunk, and the spans that match the query."""
-
-    number: int | None
-    text: str
-    marks: tuple[tuple[int, int], ...]
-
-
-class Marker:
-    """Matcher of a query's words in text, by the tokenizers that the index uses."""
-
-    def __init__(self, query: str, tokenizer: Tokenizer) -> None:
-        self._tokenizer = tokenizer
-        terms = tokenizer.query(query)
-        self._code = frozenset(terms["bm25_code"])
-        self._prose = frozenset(terms["bm25_nlp"])
-
-    def marks(self, text: str) -> tuple[tuple[int, int], ...]:
-        return tuple(run.span() for run in _RUN.finditer(text) if self._matches(run[0]))
-
-    def _matches(self, run: str) -> bool:
-        stems, _ = self._tokenizer.prose(run)
-        return not self._prose.isdisjoint(stems) or not self._code.isdisjoint(self._tokenizer.code(run))
-
-    def snippet(self, chunk: AnyChunk, context_lines: int) -> tuple[MarkedLine, ...]:
-        """Return the line with most matches (else the first that is not blank) and its neighbours."""
-        texts = clean(chunk.text).split("\n")
-        marked = [self.marks(text) for text in texts]
-        first = next((i for i, text in enumerate(texts) if text.strip()), 0)
-        best = max(range(len(texts)), key=lambda i: (len(marked[i]), i == first, -i))
-        start, stop = max(best - context_lines, 0), min(best + context_lines + 1, len(texts))
-        return tuple(MarkedLine(_number(chunk, i), texts[i], marked[i]) for i in range(start, stop))
 
 
 def clean(text: str) -> str:
@@ -118,11 +83,15 @@ def forced(env: Mapping[str, str]) -> bool:
     return any(env.get(name, "") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE"))
 
 
-def hit_line(chunk: ScoredChunk, place: ChunkLocation) -> str:
-    """Format `path:line:confidence:first line` for pipes, or `path:p3:…` where there are pages and no lines."""
-    text = next((line.strip() for line in clean(chunk.text).split("\n") if line.strip()), "")
-    line = chunk.start_line or (f"p{chunk.page}" if chunk.page else 1)
-    return f"{clean_path(place.path)}:{line}:{chunk.confidence or 0.0:.2f}:{text}"
+def hit_line(chunk: ScoredChunk, place: ChunkLocation, marker: Marker, *, scores: bool = False) -> str:
+    """Format `path:line:column:text` of the best line, as `rg --vimgrep` does; with scores, `…:column:confidence:text`.
+
+    `p3` stands for the line where there are pages and no lines.
+    """
+    best = marker.line(chunk.text, chunk.start_line, chunk.symbol_name)
+    line = best.number or (f"p{chunk.page}" if chunk.page else 1)
+    score = f"{chunk.confidence or 0.0:.2f}:" if scores else ""
+    return f"{clean_path(place.path)}:{line}:{best.column}:{score}{best.text}"
 
 
 def explain_lines(chunk: ScoredChunk) -> list[str]:
@@ -161,10 +130,6 @@ def plural(count: int, noun: str) -> str:
 
 def bullets(lines: Iterable[str], indent: int = 2) -> str:
     return "\n".join(" " * indent + line for line in lines)
-
-
-def _number(chunk: AnyChunk, offset: int) -> int | None:
-    return None if chunk.start_line is None else chunk.start_line + offset
 
 
 def _printable(text: str) -> str:

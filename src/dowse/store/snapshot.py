@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import CorruptIndexError
-from dowse.filters import Filter, check
+from dowse.filters import Filter, check, phrase_expression
+from dowse.identity import searchable_text
 from dowse.ports import STANDARD, Bm25, Found, Ids, Mask, Matrix, StoreStats, Values, Vector
 from dowse.store.kernels.numpy_kernel import NUMPY, Kernel, ScoreAccumulator
 from dowse.store.segments.arrays import MappedFiles, PartReader
 from dowse.store.segments.columns import ColumnReader
-from dowse.store.segments.forward import ForwardReader, Slots
+from dowse.store.segments.forward import ForwardReader, Slots, hash_term
 from dowse.store.segments.generation import UNPUBLISHED, Generation
 from dowse.store.segments.inverted import InvertedReader
+from dowse.store.segments.parts import BASE, DEAD
 from dowse.store.segments.state import PartState, read_state
 from dowse.store.segments.vectors import VectorReader
 from dowse.store.session import SnapshotSession
@@ -25,12 +27,15 @@ from dowse.store.snapshot_cache import MemoryBudget, Selection, SmallFilterSet
 from dowse.store.sql import links
 from dowse.store.sql.codec import batches, marks, signed, unsigned
 from dowse.store.sql.database import Database
+from dowse.store.sql.schema import DATABASE
 from dowse.store.sql.services import read_edges, read_services
 from dowse.store.sql.vector_cache import Model
 from dowse.store.word_index import TermFrequencies, WordIndex
+from dowse.tokenizer import Tokenizer
 from dowse.types import ChunkId, Edge, Leg
 
 _FORWARD_ROWS = 2000  # so few passing chunks are all scored, which is cheaper than a scan of all postings; chosen
+_READ_ROWS = 2000  # chunks that are read at once to verify a phrase; chosen
 _SELECTIONS = 16  # remembered filters, a byte a chunk each; chosen
 _INDEXES = 4  # remembered BM25 constants; chosen
 
@@ -69,7 +74,7 @@ class Snapshot:
         self.keys: Slots = part.array("keys", "<i8")
         self.forward: ForwardReader = ForwardReader(part, kernel, before.forward if before else None)
         self.kernel = kernel
-        self._columns = ColumnReader(part, database)
+        self._columns = ColumnReader(part, database, self._containing)
         self.inverted = InvertedReader(part)
         if self.inverted.covered > self.rows or (vector_state and vector_state.seq > self.seq):
             raise CorruptIndexError(f"chunks are missing from {place.rows}; run `dowse rebuild`")
@@ -77,8 +82,15 @@ class Snapshot:
         if model and vector_state:
             vectors = PartReader(place.vectors(model.number), vector_state, maps)
             self.vector_reader = VectorReader(vectors, model.dimension, kernel)
-        since, dead = (before.seq, before.dead) if before else (-1, np.empty(0, np.int64))
+        base = self._base = int(part.state.facts.get(BASE, -1))  # none in an index of an earlier version
+        since, dead = (before.seq, before.dead) if before else (base, np.empty(0, np.int64))
         died = database.tombstones(since, self.seq)
+        if before and before._base == base:
+            self._died: tuple[int, int] = before._died[0] + len(died), before._died[1] + sum(died)
+        else:
+            self._died = database.count_tombstones(base, self.seq) if before else (len(died), sum(died))
+        if base >= 0 and self._died != tuple(part.state.facts.get(name) for name in DEAD):
+            raise CorruptIndexError(f"the deleted chunks in {DATABASE} do not match {place.rows}; run `dowse rebuild`")
         self.dead: Slots = np.concatenate([dead, self._slots_of_keys(np.array(died, np.int64))])
         self._frequencies: TermFrequencies = TermFrequencies(
             self.inverted, self.forward, self.dead, kernel, before._frequencies if before else None
@@ -135,6 +147,23 @@ class Snapshot:
 
     def embedded(self, where: Filter) -> int:
         return 0 if self.vector_reader is None else int(self.selection(where).mask[self.vector_reader.slots].sum())
+
+    def values(self, field: str) -> Sequence[str]:
+        """Return the values that chunks have, or had, in a field of text."""
+        return self._columns.values(field)
+
+    def _containing(self, phrase: str) -> Mask:
+        """Mark the chunks whose text has a phrase: of those that hold all its words, read each."""
+        terms = Tokenizer()(phrase.lower())
+        hashes = np.unique(np.array([hash_term(each, "bm25_nlp") for each in (*terms.prose, *terms.stops)], np.uint32))
+        slots = self._frequencies.holding(hashes) if len(hashes) else np.arange(self.rows)
+        expression, found = phrase_expression(phrase), np.zeros(self.rows, np.bool_)
+        for start in range(0, len(slots), _READ_ROWS):
+            part = slots[start : start + _READ_ROWS]
+            rows = self._database.rows(self.keys[part].tolist())
+            keys = [row.key for row in rows if expression.search(searchable_text(row.chunk))]
+            found[self._slots_of_keys(np.array(keys, np.int64))] = True
+        return found
 
     # --- rows of SQLite -----------------------------------------------------------------------------
 

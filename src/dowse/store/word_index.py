@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial, reduce
 from threading import Lock
 
 import msgspec
@@ -74,11 +74,10 @@ class TermFrequencies:
 
     def of(self, hashes: Hashes) -> tuple[Slots, list[Spans]]:
         """Return frequencies and postings of ascending hashes, without runs that hold none of the terms."""
-        holding, spans, runs = np.zeros(len(hashes), np.int64), [], self.inverted.runs
-        for run in runs:
-            starts, ends = self.kernel.find(run, hashes)
+        holding, spans = np.zeros(len(hashes), np.int64), []
+        for run, starts, ends in self.inverted.find(self.kernel, hashes):
             sizes = ends - starts
-            if len(runs) == 1 or sizes.any():  # of one run there is nothing to leave out
+            if len(self.inverted.runs) == 1 or sizes.any():  # of one run there is nothing to leave out
                 holding += sizes
                 spans.append((run, starts, ends))
         if len(self._tail_terms.terms):
@@ -86,6 +85,17 @@ class TermFrequencies:
         if len(self.dead):
             holding -= self._dead_terms.of(hashes)
         return holding, spans
+
+    def holding(self, hashes: Hashes) -> Slots:
+        """Return the chunks that hold all terms of ascending hashes, deleted ones too."""
+        found: list[Slots] = []
+        for run in self.inverted.runs:
+            starts, ends = self.kernel.find(run, hashes)
+            lists = sorted((run.slots[start:end] for start, end in zip(starts, ends, strict=True)), key=len)
+            found.append(reduce(partial(np.intersect1d, assume_unique=True), lists).astype(np.int64))
+        terms, slots, _ = self.forward.entries(self.inverted.covered, self.forward.lengths.by_leg.shape[1])
+        counts = np.bincount(slots[np.isin(terms, hashes)])
+        return np.concatenate([*found, np.flatnonzero(counts == len(hashes))])
 
     @cached_property
     def _tail_terms(self) -> TermCounts:

@@ -39,6 +39,7 @@ def explain(session: CommandSession, query: str, target: str, **flags: Any) -> i
     fields = request_fields(flags)
     if not session.as_json:
         fields.setdefault("group", "document")  # as `dowse search` ranks for people
+    fields.setdefault("syntax", "operators")
     request = request_of(session, query, fields)
     with session.open_reader() as engine:
         answer = engine.explain(request, target)

@@ -29,6 +29,7 @@ OUTPUT = (
     option("-0", "--null", "null", is_flag=True, group="Output", rare=True, help="End each path with NUL, with -l."),
     option("-C", "--context", "context_lines", type=click.IntRange(0), default=1, metavar="N", group="Output",
            help="Show N lines around the best line, on a terminal [default: 1]."),
+    option("--scores", is_flag=True, group="Output", help="Print the confidence of each result, in a pipe."),
     option("--jsonl", is_flag=True, group="Output", help="Print each result as one line of JSON."),
     option("--trec", is_flag=True, group="Output", rare=True,
            help="Print a TREC run. Each query is TEXT or ID<TAB>TEXT."),
@@ -42,6 +43,7 @@ class SearchOutput(msgspec.Struct, frozen=True):
     trec: bool = False
     files: bool = False
     null: bool = False
+    scores: bool = False
     context_lines: int = 0
     explain: bool = False
 
@@ -66,6 +68,7 @@ def search(session: CommandSession, words: tuple[str, ...], **flags: Any) -> int
         raise BadRequestError("-0 needs -l; run: dowse search -l -0 QUERY")
     if not (session.as_json or output.jsonl or output.trec):
         fields.setdefault("group", "document")  # for people; programs that read JSON ask for it
+    fields.setdefault("syntax", "plain" if output.trec else "operators")
     code = Exit.NOTHING
     try:
         with session.open_reader() as engine:
@@ -77,7 +80,8 @@ def search(session: CommandSession, words: tuple[str, ...], **flags: Any) -> int
                 code = min(code, _code(session, result), key=_SEVERITY.index)
     except NoIndexError as err:
         raise NoIndexError(f"{err}{_did_you_mean()}") from err
-    if code == Exit.NOTHING and (hint := _did_you_mean()):
+    hint = _did_you_mean()
+    if code == Exit.NOTHING and (hint or not (session.pretty or session.as_json)):
         session.note(f"dowse: no results{hint}")
     return code
 
@@ -92,7 +96,8 @@ class ResultPrinter(msgspec.Struct, frozen=True):
     def show(self, result: QueryResult, name: str = "") -> None:
         """Print one result; `name` is the query's id, for TREC."""
         for lost in result.degraded:
-            self.session.note(f"dowse: stage {lost.stage}: {lost.reason}")
+            about = "" if lost.stage == "filter" else f"stage {lost.stage}: "
+            self.session.note(f"dowse: {about}{lost.reason}")
         if result.nothing_found and result.chunks:
             self.session.note("dowse: no good match; these are the nearest results")
         if result.metadata_answer and not self.session.as_json:
@@ -139,9 +144,12 @@ class ResultPrinter(msgspec.Struct, frozen=True):
                 self.session.emit(clean_path(path))
 
     def _lines(self, result: QueryResult) -> None:
-        places = self._places()
+        from dowse.serve.best_line import Marker
+        from dowse.tokenizer import Tokenizer
+
+        places, marker = self._places(), Marker(result.query, Tokenizer())
         for chunk in result.chunks:
-            self.session.emit(hit_line(chunk, places.of(chunk)))
+            self.session.emit(hit_line(chunk, places.of(chunk), marker, scores=self.output.scores))
             if self.output.explain:
                 self.session.emit(bullets(explain_lines(chunk)))
 

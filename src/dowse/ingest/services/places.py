@@ -79,16 +79,6 @@ def _is_compose_name(name: str) -> bool:
     return name.endswith((".yml", ".yaml")) and name.startswith(("docker-compose", "compose."))
 
 
-def env_changed(file: str, indexed_s: float) -> bool:
-    """Tell whether the `.env` beside a Compose file, which is not indexed itself, has changed since."""
-    if not _is_compose_name(os.path.basename(file).lower()):
-        return False
-    try:
-        return os.stat(os.path.join(os.path.dirname(file), ".env")).st_mtime >= indexed_s
-    except OSError:
-        return False
-
-
 def _deployed(
     manifests: Iterable[tuple[str, str]], roots: Mapping[str, str], known: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], str]:
@@ -111,6 +101,16 @@ def _deployed(
         ):
             found[key] = parts[at - 1]
     return found
+
+
+def env_changed(file: str, indexed_s: float) -> bool:
+    """Tell whether the `.env` beside a Compose file, which is not indexed itself, has changed since."""
+    if not _is_compose_name(os.path.basename(file).lower()):
+        return False
+    try:
+        return os.stat(os.path.join(os.path.dirname(file), ".env")).st_mtime >= indexed_s
+    except OSError:
+        return False
 
 
 def _built(composes: list[tuple[str, str]], roots: Mapping[str, str]) -> dict[tuple[str, str], str]:

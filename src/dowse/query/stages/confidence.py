@@ -102,9 +102,8 @@ def judged(state: QueryState, reader: QuerySession, model: str | None) -> Confid
     count, named = len(shown), _named(shown[:1])
     ranks = [*range(1, count + 1), *(rank for rank, hit in enumerate(shown, start=1) for _ in hit.passages)]
     shown = (*shown, *(passage for hit in shown for passage in hit.passages))
-    ids = np.array([id_number(hit.found.id) for hit in shown], np.uint64)
     fitted, chunks = dict(FITS).get(model or "", WORDS), reader.stats.chunks
-    cosines, coverages = _cosines(state, reader, shown, ids), _coverages(state, reader, shown, ids)
+    cosines, coverages = features(state, reader, shown)
     first = min(count, TOP)
     near = float(np.nan_to_num(cosines[:first], nan=-1.0).max())
     fit = _usable(fitted, near if near >= 0 else float("nan"))
@@ -119,6 +118,12 @@ def judged(state: QueryState, reader: QuerySession, model: str | None) -> Confid
     if named:
         of_hits[shown[0].chunk.id] = max(of_hits[shown[0].chunk.id], NAMED)
     return Confidence(value, nothing, of_hits)
+
+
+def features(state: QueryState, reader: QuerySession, hits: Sequence[Hit]) -> tuple[Values, Values]:
+    """Return cosines of hits, NaN without a vector, and their coverages."""
+    ids = np.array([id_number(hit.found.id) for hit in hits], np.uint64)
+    return _cosines(state, reader, hits, ids), _coverages(state, reader, hits, ids)
 
 
 def _usable(fitted: Fit, cosine: float) -> Fit:

@@ -58,17 +58,18 @@ def matcher(query: Query, tokenizer: Tokenizer, chunks: Sequence[Chunk]) -> Matc
     symbols: dict[str | None, float] = {None: 0.0}
 
     def match(chunk: Chunk) -> NameMatch:
-        path = chunk.file_path
+        path, symbol, defined = chunk.file_path, chunk.symbol_name, 0.0
         if path not in files:
             files[path] = file_match(asked, path or "", tokenizer)
-        defined = max((named(each.name) for each in chunk.defines), default=0.0)
-        factor, kind = rule(chunk) if defined < 1 else (1.0, "")
-        return NameMatch(files[path], max(defined, PIECE * named(chunk.symbol_name)), factor, kind, defined == 1)
-
-    def named(symbol: str | None) -> float:
+        for each in chunk.defines:
+            if (name := each.name) not in symbols:
+                symbols[name] = symbol_match(asked, tokenizer.words(name))
+            if symbols[name] > defined:
+                defined = symbols[name]
         if symbol not in symbols:
             symbols[symbol] = symbol_match(asked, tokenizer.words(symbol or ""))
-        return symbols[symbol]
+        factor, kind = rule(chunk) if defined < 1 else (1.0, "")
+        return NameMatch(files[path], max(defined, PIECE * symbols[symbol]), factor, kind, defined == 1)
 
     return match
 
@@ -80,11 +81,16 @@ class Asked(dict[str, int]):
         super().__init__()
         self.words = tuple(dict.fromkeys(words))
         self._initials = "".join(each[0] for each in self.words)
+        self._by_start: dict[str, list[int]] = {}
+        for at, word in enumerate(self.words):
+            self._by_start.setdefault(word[:SHORTEST_BEGINNING], []).append(at)
         for at, pair in enumerate(pairwise(self.words)):
             self["".join(pair)] = 0b11 << at  # websocket answers WebSocket
 
     def __missing__(self, word: str) -> int:
-        found = sum(1 << at for at, each in enumerate(self.words) if alike(word, each))
+        found = 0
+        for at in self._by_start.get(word[:SHORTEST_BEGINNING], ()):
+            found |= alike(word, self.words[at]) << at
         if not found and 1 < len(word) <= MOST_INITIALS and (at := self._initials.find(word)) >= 0:
             found = ((1 << len(word)) - 1) << at
         self[word] = found
@@ -123,8 +129,11 @@ def file_match(asked: Asked, path: str, tokenizer: Tokenizer) -> float:
 
 def symbol_match(asked: Asked, own: Sequence[str]) -> float:
     """Return the harmonic mean of the query's words in a name and of the name's words in the query."""
-    share, back = asked.share(own), asked.back(own)
-    return 2 * share * back / (share + back) if share else 0.0
+    share = asked.share(own)
+    if not share:
+        return 0.0
+    back = asked.back(own)
+    return 2 * share * back / (share + back)
 
 
 class Signals(msgspec.Struct, frozen=True):

@@ -11,15 +11,15 @@ from msgspec import Struct
 
 from dowse.errors import BadRequestError, NotFoundError
 from dowse.serve.backend import Backend
+from dowse.serve.best_line import MarkedLine, Marker
 from dowse.serve.mcp import answers
 from dowse.serve.mcp import arguments as takes
 from dowse.serve.mcp.schema import plain
 from dowse.serve.mcp.text import safe_line, safe_path, safe_text, shortened
 from dowse.serve.mcp.token_paging import TokenPaging
-from dowse.serve.plain_text import MarkedLine, Marker
 from dowse.serve.wire.result import Object, encode
 from dowse.tokenizer import Tokenizer
-from dowse.types import Chunk, QueryRequest
+from dowse.types import QueryRequest
 
 SNIPPET_LINES = 2  # on each side of the best line of a chunk; chosen: 5 lines identify a result
 WEAK = "no result is a confident match"
@@ -137,14 +137,14 @@ def title(chunk: Object) -> str:
 def _request(backend: Backend, arguments: takes.SearchArguments) -> QueryRequest:
     named = ("corpus", "path", "repo", "language", "service", "source")
     filters: dict[str, Any] = {f"{name}_filter": (value,) for name in named if (value := getattr(arguments, name))}
-    return QueryRequest(arguments.query, top_k=takes.MOST_HITS, profile=backend.engine.config.profile, **filters)
+    profile = backend.engine.config.profile
+    return QueryRequest(arguments.query, syntax="operators", top_k=takes.MOST_HITS, profile=profile, **filters)
 
 
 def _hit(row: Object, naming: SourceNaming, marker: Marker, item_tokens: int, *, whole: bool) -> answers.SearchHit:
     text, first = row["text"], row["start_line"]
     if not whole:
-        chunk = Chunk("", "", safe_text(text), row["corpus_type"], row["source_uri"], start_line=first)
-        lines = _trimmed(marker.snippet(chunk, SNIPPET_LINES))
+        lines = _trimmed(marker.snippet(safe_text(text), first, row["symbol_name"], SNIPPET_LINES))
         text, first = "\n".join(line.text for line in lines), lines[0].number
     return answers.SearchHit(
         **naming.lines(row),

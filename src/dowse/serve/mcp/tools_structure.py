@@ -30,9 +30,13 @@ def find_symbol(backend: Backend, arguments: takes.FindSymbolArguments) -> answe
         raise NotFoundError(f"no symbol {arguments.name!r} in the index{kind}, or find_references for any word")
     exact = [each for each in found if each.match in ("exact", "case")]
     paging, naming = paging_of("find_symbol", arguments), SourceNaming.of(backend)
+    cut: list[str] = []
 
     def symbol(row: SymbolMatch) -> answers.McpSymbol:
-        text = shortened(safe_text(row.chunk.text), paging.item_tokens) if arguments.include_body else ""
+        body = safe_text(_body(backend, row)) if arguments.include_body else ""
+        text = shortened(body, paging.item_tokens)
+        if text != body:
+            cut.append(f"{safe_line(row.name)} is cut; call read with the lines {row.start_line}-{row.end_line} of it")
         lines = naming.lines(chunk_object(row.chunk)) | {"start_line": row.start_line, "end_line": row.end_line}
         return answers.McpSymbol(
             **lines,
@@ -45,7 +49,17 @@ def find_symbol(backend: Backend, arguments: takes.FindSymbolArguments) -> answe
 
     page = paging.page(exact or list(found), lambda row: row.chunk.id, symbol, encodings)
     near = f"no exact match for {safe_line(arguments.name)!r}; these names are similar"
-    return answers.SymbolsAnswer(page.items, notes=() if exact else (near,), **page.end)
+    shown = {each.name for each in page.items}
+    notes = (*(() if exact else (near,)), *(each for each in cut if each.partition(" is cut")[0] in shown))
+    return answers.SymbolsAnswer(page.items, notes=notes, **page.end)
+
+
+def _body(backend: Backend, symbol: SymbolMatch) -> str:
+    """Return the lines of a definition, which may have several chunks."""
+    if symbol.start_line is None or symbol.end_line is None:
+        return symbol.chunk.text
+    found = backend.file(symbol.chunk.source_uri, symbol.start_line, symbol.end_line)
+    return "\n".join(row["text"] for row in found["lines"])
 
 
 def outline(backend: Backend, arguments: takes.OutlineArguments) -> answers.OutlineAnswer:

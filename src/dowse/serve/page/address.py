@@ -16,7 +16,7 @@ from msgspec import Struct, structs
 
 from dowse.config import Config
 from dowse.errors import BadRequestError
-from dowse.serve.wire.flags import parse_moment
+from dowse.query.plan.operators import parse_moment
 from dowse.serve.wire.request import ParsedRequest, parse_url
 from dowse.types import QueryRequest
 

@@ -42,9 +42,9 @@ def copies(request: QueryRequest, server: ServerAddress) -> tuple[tuple[str, str
     agent, unsupported = _agent(request.text, given)
     note = f"The MCP tool does not support {', '.join(unsupported)}." if unsupported else ""
     return (
-        ("curl", _curl(request.text, given, server), ""),
+        ("curl", _curl(request.text, given | _syntax(request, "operators"), server), ""),
         ("CLI", command_line(request), ""),
-        ("Python", _python(request.text, given, server.index), ""),
+        ("Python", _python(request.text, given | _syntax(request, "plain"), server.index), ""),
         ("MCP", agent, note),
     )
 
@@ -52,8 +52,12 @@ def copies(request: QueryRequest, server: ServerAddress) -> tuple[tuple[str, str
 def _given(request: QueryRequest) -> dict[str, Any]:
     """List the fields that differ from their defaults; the page itself sets `explain`."""
     plain = QueryRequest(request.text)
-    names = [each.name for each in fields(request) if each.name not in ("text", "explain", "where")]
+    names = [each.name for each in fields(request) if each.name not in ("text", "syntax", "explain", "where")]
     return {name: value for name in names if (value := getattr(request, name)) != getattr(plain, name)}
+
+
+def _syntax(request: QueryRequest, usual: str) -> dict[str, Any]:
+    return {} if request.syntax == usual else {"syntax": request.syntax}
 
 
 def _curl(text: str, given: Mapping[str, Any], server: ServerAddress) -> str:
@@ -66,6 +70,7 @@ def _curl(text: str, given: Mapping[str, Any], server: ServerAddress) -> str:
 def command_line(request: QueryRequest) -> str:
     """Spell a request as a command for the shell, which groups by document unless told otherwise."""
     given = {name: value for name, value in _given(request).items() if name != "group"}
+    given |= _syntax(request, "operators")
     given |= {} if request.group == "document" else {"group": "none"}
     words = [word for name, value in given.items() for word in flags.words(name, _typed(name, value))]
     return shlex.join(["dowse", "search", *words, *(["--"] if request.text.startswith("-") else []), request.text])

@@ -7,9 +7,10 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from dowse.serve.best_line import Marker
 from dowse.serve.page.address import chunk_address, document_address
 from dowse.serve.page.why import Row, Values, score_trace, top_scores
-from dowse.serve.plain_text import Marker, clean, clean_line, clean_path
+from dowse.serve.plain_text import clean, clean_line, clean_path
 from dowse.tokenizer import Tokenizer
 
 SNIPPET_LINES = 6  # chosen: ten hits fit on two screens
@@ -28,13 +29,14 @@ class Highlighter(Struct, frozen=True):
     def of(cls, query: str) -> Highlighter:
         return cls(Marker(query, Tokenizer()) if query.strip() else None)
 
-    def snippet(self, text: str, first_number: int | None) -> Values:
-        """Split a chunk into lines, and choose the few with most matches."""
+    def snippet(self, text: str, first_number: int | None, symbol: str | None = None) -> Values:
+        """Split a chunk into lines, and choose the few around the best one."""
         texts = clean(text).strip("\n").split("\n")
         skipped = len(text) - len(text.lstrip("\n"))
         first = None if first_number is None else first_number + skipped
         lines = tuple(self.line(each, None if first is None else first + offset) for offset, each in enumerate(texts))
-        start = _best_start([sum(marked for _, marked in line["spans"]) for line in lines], SNIPPET_LINES)
+        start = max(self.marker.best(texts, symbol) - 1, 0) if self.marker else 0
+        start = max(min(start, len(lines) - SNIPPET_LINES), 0)
         best = lines[start : start + SNIPPET_LINES]
         return {"lines": lines, "best": best, "is_cut": len(best) < len(lines)}
 
@@ -53,16 +55,6 @@ def _spans(text: str, marks: Sequence[tuple[int, int]]) -> list[Span]:
         found += [(text[at:start], False), (text[start:stop], True)]
         at = stop
     return [span for span in (*found, (text[at:], False)) if span[0]]
-
-
-def _best_start(marks: Sequence[int], size: int) -> int:
-    """Choose the window with most matches that starts one line before its first match, or nearest to that."""
-    sums = [sum(marks[at : at + size]) for at in range(max(len(marks) - size, 0) + 1)]
-    if not any(marks):
-        return 0
-    best = [at for at, found in enumerate(sums) if found == max(sums)]
-    first = next(at for at in range(best[0], len(marks)) if marks[at])
-    return min(best, key=lambda at: abs(at - (first - 1)))
 
 
 KINDS: Mapping[str, str] = {
@@ -136,7 +128,7 @@ def _hit(
         editor=editor.link(row["document_source"], row["file_path"], first),
         chance="" if sure is None else f"{sure:.0%}",
         stale=bool(row["stale"]),
-        snippet=highlighter.snippet(row["text"], first),
+        snippet=highlighter.snippet(row["text"], first, row["symbol_name"]),
         trace=score_trace(row["scores"], top),
         notes=tuple(clean_line(each["description"]) for each in row["graph_context"]),
     )

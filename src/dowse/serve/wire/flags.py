@@ -5,20 +5,17 @@ The command line builds its options from this table, and the page spells the com
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from dowse.errors import BadRequestError
+from dowse.query.plan.operators import parse_moment
 
 BOOLEAN = "true|false"
 MOMENTS = ("created_after", "created_before")
-_AGO = re.compile(r"(\d+)\s*(h|d|w|mo|y)")
-_HOURS = {"h": 1, "d": 24, "w": 7 * 24, "mo": 30 * 24, "y": 365 * 24}
-_ONE_TICK = timedelta(microseconds=1)
 _EXPECTED = {
     "N": "a whole number",
     "0..1": "a number from 0 to 1",
@@ -63,6 +60,8 @@ EVERYDAY = (
         ("author_filter", "NAME", "--author", "Search the text of one author [default: all]."),
         ("group", "document|none", "--group",
          "Group results by document, or list single passages [default: document; none in JSON]."),
+        ("syntax", "plain|operators", "--syntax",
+         'Read "phrases", -words and filters such as lang:go in the query, or take it as it is [default: operators].'),
         ("profile", "NAME", "--profile", "Use a named query pipeline; see docs/profiles.md [default: default]."),
         ("expand", BOOLEAN, "--expand/--no-expand",
          "Also search for paraphrases by a language model [default: by profile]."),
@@ -191,21 +190,3 @@ def words(name: str, texts: Sequence[str]) -> list[str]:
     if field.is_switch:
         return [on if texts[-1] == "true" else off]
     return [word for text in texts for word in (on, text)]
-
-
-def parse_moment(text: str, now: datetime, *, end: bool) -> datetime:
-    """Parse a day, a moment or an age into a bound that, as in filters, excludes the moment itself.
-
-    So a start is the last moment before the typed one, and an `end` the first one after it. A day counts as a whole.
-    Without a zone it is UTC.
-    """
-    try:
-        ago = _AGO.fullmatch(text.strip())
-        if ago:
-            return now - timedelta(hours=int(ago[1]) * _HOURS[ago[2]])
-        moment = datetime.fromisoformat(text.strip())
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        whole_day = end and "T" not in text and ":" not in text
-        return moment + (timedelta(days=1) if whole_day else _ONE_TICK) if end else moment - _ONE_TICK
-    except (ValueError, OverflowError) as err:
-        raise BadRequestError(f"{text!r} is not a date; write 90d, 12h, 2w, 6mo, 1y or 2026-01-31") from err

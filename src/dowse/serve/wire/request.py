@@ -22,7 +22,16 @@ MOMENTS = ("created_after", "created_before")
 CONTROLS = ("cursor", "facets")  # of the shape of the answer, not of the query
 CLAUSES: Mapping[str, type[filters.Comparison]] = {
     each.__name__.lower(): each
-    for each in (filters.Eq, filters.Ne, filters.In, filters.Gt, filters.Lt, filters.Prefix, filters.Glob)
+    for each in (
+        filters.Eq,
+        filters.Ne,
+        filters.In,
+        filters.Gt,
+        filters.Lt,
+        filters.Prefix,
+        filters.Glob,
+        filters.Contains,
+    )
 }
 NESTED: Mapping[str, str] = {"or": "filters", "not": "where"}  # and the field that holds other clauses
 _NUMBER = re.compile(r"-?\d{9,}(\.\d+)?")  # seconds since the epoch in a URL; a date without dashes has 8 digits
@@ -62,12 +71,12 @@ def parse_json(data: bytes, config: Config, also: Iterable[str] = ()) -> tuple[P
 def parse_url(
     pairs: Iterable[tuple[str, str]], config: Config, also: Iterable[str] = ()
 ) -> tuple[ParsedRequest, dict[str, str]]:
-    """Parse the parameters of a GET. A field with several values may occur several times."""
+    """Parse the parameters of a GET, whose text people type. A field with several values may occur several times."""
     values: dict[str, list[str]] = {}
     for name, text in pairs:
         values.setdefault(name, []).append(text)
     others = {name: values.pop(name)[-1] for name in also if name in values}
-    return _parsed(values, config, from_texts), others
+    return _parsed({"syntax": ["operators"]} | values, config, from_texts), others
 
 
 def _parsed(row: dict[str, Any], config: Config, convert: Callable[[str, Any], Any]) -> ParsedRequest:
