@@ -17,6 +17,8 @@ import msgspec
 
 from dowse.errors import UnavailableError
 from dowse.ports import Bm25, ChunkReader, Embedder, QuerySession, StoreReader
+from dowse.query.answers.graph import AnswerFromGraph
+from dowse.query.answers.metadata import AnswerMetadata, CiteEvidence
 from dowse.query.assemble import NO_LLM, Assembly, Parts, Step, Wave, missing_links
 from dowse.query.cache import CachedEmbedder, uncached
 from dowse.query.guard import guarded
@@ -32,9 +34,7 @@ from dowse.query.result import ResultContext, Staleness, coverage, coverage_note
 from dowse.query.session import SessionGuard, open_session
 from dowse.query.stages.confidence import Judge
 from dowse.query.stages.exact_text import ExactText, literals
-from dowse.query.stages.graph_answers import AnswerFromGraph
 from dowse.query.stages.legs import Dense, Prepare, Words
-from dowse.query.stages.metadata_answers import AnswerMetadata, CiteEvidence
 from dowse.query.stages.neighbour_smoothing import NeighbourSmoothing
 from dowse.query.stages.services import AddServices
 from dowse.query.stages.state import Query, QueryState, Ranking, Stage, StageTrace, Traced, Variant

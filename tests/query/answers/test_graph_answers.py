@@ -15,8 +15,8 @@ import dowse
 from dowse.cli.main import cli
 from dowse.errors import UnavailableError
 from dowse.filters import by_path
+from dowse.query.answers.graph import AnswerFromGraph
 from dowse.query.plan.graph_questions import GraphQuestion, graph_question
-from dowse.query.stages.graph_answers import AnswerFromGraph
 
 SAMPLE = Path(dowse.__file__).parent / "sample" / "acme"
 QUERIES = json.loads((SAMPLE.parent / "queries.json").read_text())
