@@ -251,7 +251,6 @@ def build(
             if about_documents
             else ()
         ),
-        ((Step(AnswerFromGraph(reader, tokenizer, relation), optional=True),) if relation else ()),
         (Step(Prepare(tokenizer)),),  # required: without terms the answer would be wrong, not degraded
         tuple(Step(leg, optional=True, apart=bool(plugged)) for leg in legs),
         (Step(assembly.fuse(), optional=not request.strict, even_late=True),),
@@ -266,6 +265,8 @@ def build(
         ((Step(CiteEvidence(reader), optional=True, even_late=True, when_answered=True),) if about_documents else ()),
         ((Step(services, optional=True, when_answered=True),) if profile.expand_graph else ()),
         ((Step(Judge(reader, model), optional=True, even_late=True),) if judged else ()),
+        # Last: once there is an answer, no other stage runs, and here the hits are wanted, too.
+        ((Step(AnswerFromGraph(reader, tokenizer, relation), optional=True),) if relation else ()),
     )
     names = [step.stage.name for wave in waves for step in wave]
     if len(set(names)) < len(names):
