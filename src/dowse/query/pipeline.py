@@ -17,6 +17,8 @@ import msgspec
 
 from dowse.errors import UnavailableError
 from dowse.ports import Bm25, ChunkReader, Embedder, QuerySession, StoreReader
+from dowse.query.answers.graph import AnswerFromGraph
+from dowse.query.answers.metadata import AnswerMetadata, CiteEvidence
 from dowse.query.assemble import NO_LLM, Assembly, Parts, Step, Wave, missing_links
 from dowse.query.cache import CachedEmbedder, uncached
 from dowse.query.guard import guarded
@@ -32,9 +34,7 @@ from dowse.query.result import ResultContext, Staleness, coverage, coverage_note
 from dowse.query.session import SessionGuard, open_session
 from dowse.query.stages.confidence import Judge
 from dowse.query.stages.exact_text import ExactText, literals
-from dowse.query.stages.graph_answers import AnswerFromGraph
 from dowse.query.stages.legs import Dense, Prepare, Words
-from dowse.query.stages.metadata_answers import AnswerMetadata, CiteEvidence
 from dowse.query.stages.neighbour_smoothing import NeighbourSmoothing
 from dowse.query.stages.services import AddServices
 from dowse.query.stages.state import Query, QueryState, Ranking, Stage, StageTrace, Traced, Variant
@@ -251,7 +251,6 @@ def build(
             if about_documents
             else ()
         ),
-        ((Step(AnswerFromGraph(reader, tokenizer, relation), optional=True),) if relation else ()),
         (Step(Prepare(tokenizer)),),  # required: without terms the answer would be wrong, not degraded
         tuple(Step(leg, optional=True, apart=bool(plugged)) for leg in legs),
         (Step(assembly.fuse(), optional=not request.strict, even_late=True),),
@@ -266,6 +265,8 @@ def build(
         ((Step(CiteEvidence(reader), optional=True, even_late=True, when_answered=True),) if about_documents else ()),
         ((Step(services, optional=True, when_answered=True),) if profile.expand_graph else ()),
         ((Step(Judge(reader, model), optional=True, even_late=True),) if judged else ()),
+        # Last: once there is an answer, no other stage runs, and here the hits are wanted, too.
+        ((Step(AnswerFromGraph(reader, tokenizer, relation), optional=True),) if relation else ()),
     )
     names = [step.stage.name for wave in waves for step in wave]
     if len(set(names)) < len(names):
