@@ -16,6 +16,7 @@ from pathlib import Path
 
 import dowse
 from bench.reliability import damage as faults
+from bench.reliability.power_loss import crashes
 
 Found = tuple[str, bool | None]  # figure; at its goal, None: not run
 _OLDER = (  # the tables of schema 2, which an upgrade replaces
@@ -50,6 +51,17 @@ def fsyncs(folder: Path, *, long: bool) -> Found:
     lines = log.read_text("utf-8", "replace").splitlines()
     own = sum("-wal>" in line for line in lines)
     return f"{len(lines) / batches:.1f} a batch, {own / batches:.1f} of them on the log", own >= batches
+
+
+def power_loss(folder: Path, *, long: bool) -> Found:
+    if not shutil.which("strace"):
+        return "strace is not installed", None
+    found = list(crashes(folder, 300 if long else 30, 12 if long else 6))
+    for _, wrong in found:
+        if wrong:
+            print(f"    {wrong}")
+    acked, wrong = sum(count for count, _ in found), sum(bool(each) for _, each in found)
+    return f"{wrong} wrong of {len(found)} crash points, {acked} acknowledged batches looked for", not wrong
 
 
 def clock(folder: Path, *, long: bool) -> Found:
@@ -109,6 +121,7 @@ def soak(folder: Path, *, long: bool) -> Found:
 MEASURES: dict[str, Callable[..., Found]] = {
     "damage": damage,
     "fsyncs": fsyncs,
+    "power_loss": power_loss,
     "clock": clock,
     "upgrade_kills": upgrade_kills,
     "soak": soak,
