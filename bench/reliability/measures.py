@@ -89,14 +89,16 @@ def upgrade_kills(folder: Path, *, long: bool) -> Found:
             connection.execute(statement)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     draw, done = random.Random(3), 0
-    script = "import sys, dowse; print(flush=True); dowse.open(sys.argv[1], embedder='hash').close()"
+    script = (
+        "import sys, pathlib, dowse.store.embedded as e; print(flush=True); e.EmbeddedStore(pathlib.Path(sys.argv[1]))"
+    )
     for _ in range(kills):
         shutil.copytree(whole, copy)
         child = subprocess.Popen([sys.executable, "-c", script, str(copy)], stdout=subprocess.PIPE)
         with child:
             if child.stdout:
                 child.stdout.readline()
-            time.sleep(draw.random() * 0.25)
+            time.sleep(draw.random() * 0.03)
             done += child.poll() is not None
             child.kill()
         with dowse.open(copy, embedder="hash") as engine:
