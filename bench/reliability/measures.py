@@ -16,6 +16,7 @@ from pathlib import Path
 
 import dowse
 from bench.reliability import damage as faults
+from bench.reliability.power_loss import crashes
 
 Found = tuple[str, bool | None]  # figure; at its goal, None: not run
 _OLDER = (  # the tables of schema 2, which an upgrade replaces
@@ -52,6 +53,17 @@ def fsyncs(folder: Path, *, long: bool) -> Found:
     return f"{len(lines) / batches:.1f} a batch, {own / batches:.1f} of them on the log", own >= batches
 
 
+def power_loss(folder: Path, *, long: bool) -> Found:
+    if not shutil.which("strace"):
+        return "strace is not installed", None
+    found = list(crashes(folder, 300 if long else 30, 12 if long else 6))
+    for _, wrong in found:
+        if wrong:
+            print(f"    {wrong}")
+    acked, wrong = sum(count for count, _ in found), sum(bool(each) for _, each in found)
+    return f"{wrong} wrong of {len(found)} crash points, {acked} acknowledged batches looked for", not wrong
+
+
 def clock(folder: Path, *, long: bool) -> Found:
     """Index at wrong dates. The library of faketime is not needed: the files and the stored times get them."""
     lost = 0
@@ -77,14 +89,16 @@ def upgrade_kills(folder: Path, *, long: bool) -> Found:
             connection.execute(statement)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     draw, done = random.Random(3), 0
-    script = "import sys, dowse; print(flush=True); dowse.open(sys.argv[1], embedder='hash').close()"
+    script = (
+        "import sys, pathlib, dowse.store.embedded as e; print(flush=True); e.EmbeddedStore(pathlib.Path(sys.argv[1]))"
+    )
     for _ in range(kills):
         shutil.copytree(whole, copy)
         child = subprocess.Popen([sys.executable, "-c", script, str(copy)], stdout=subprocess.PIPE)
         with child:
             if child.stdout:
                 child.stdout.readline()
-            time.sleep(draw.random() * 0.25)
+            time.sleep(draw.random() * 0.03)
             done += child.poll() is not None
             child.kill()
         with dowse.open(copy, embedder="hash") as engine:
@@ -109,6 +123,7 @@ def soak(folder: Path, *, long: bool) -> Found:
 MEASURES: dict[str, Callable[..., Found]] = {
     "damage": damage,
     "fsyncs": fsyncs,
+    "power_loss": power_loss,
     "clock": clock,
     "upgrade_kills": upgrade_kills,
     "soak": soak,

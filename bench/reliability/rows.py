@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-THOROUGH = {"DOWSE_THOROUGH": "1"}
-
 
 @dataclass(frozen=True)
 class Row:
@@ -32,8 +30,7 @@ ROWS = (
     Row(3, "parts agree after every reopening", "0 mismatches", (f"{_STORE}test_crash.py", f"{_STORE}test_parts.py"),
         slow=True),
     Row(4, "fsync calls per acknowledged batch", "≥ 1", measure="fsyncs"),
-    Row(5, "power loss", "0 acknowledged documents lost", (f"{_STORE}test_faults.py::test_what_*",),
-        missing="replay of a log of system calls"),
+    Row(5, "power loss", "0 acknowledged documents lost", measure="power_loss"),
     Row(6, "full disk", "0 crashes, 0 lost, searches answer", (f"{_STORE}test_disk.py",)),
     Row(7, "EIO and ENOSPC at random calls", "0 silent losses", missing="needs libfiu"),
     Row(8, "flipped, zeroed and cut files", "0 wrong, 0 crashes", measure="damage"),
