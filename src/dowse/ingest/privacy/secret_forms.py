@@ -160,50 +160,29 @@ NAMED_FORMS = (
 # In lower case, and each begins with a literal, which the engine of `re` finds fast.
 STRUCTURES = (
     _structure(":5432:", r":5432:[\w.*-]{1,64}:[\w.*-]{1,64}:(?P<secret>[^\s:]{4,256})$"),
-    _structure(":3306:", r":3306:[\w.*-]{1,64}:[\w.*-]{1,64}:(?P<secret>[^\s:]{4,256})$"),
-    *(
-        _structure(tool, tool + r"\b[^\n|;]{0,200}?\s" + flag + r"[ =]?[\"']?(?P<secret>[^\s\"'$-][^\s\"']{5,256})")
-        for tool, flag in (
-            ("docker login", "-p"),
-            ("podman login", "-p"),
-            ("az login", "-p"),
-            ("twine upload", "-p"),
-            ("redis-cli", "-a"),
-            ("ldapsearch", "-w"),
-            ("ldapmodify", "-w"),
-            ("ldapadd", "-w"),
-            ("keytool", "-(?:store|key)pass"),
-            ("7z a", "-p"),
-            ("gh secret set", "--body"),
-            ("smbclient", r"-u [\"']?[\w.\\/-]{1,64}%"),
-            ("sqlcmd", "-p"),
-            ("openssl", r"-pass(?:in|out)? pass:"),
-        )
-    ),
-    _structure(
-        "chpasswd", r"echo [\"']?[\w.-]{1,64}:(?P<secret>[^\s\"'$]{4,128})[\"']?\s{0,4}\|\s{0,4}(?:sudo )?chpasswd"
-    ),
-    _structure("-stdin", r"echo (?:-n )?[\"']?(?P<secret>[^\s\"'$]{6,256})[\"']?\s{0,4}\|[^\n]{0,80}-stdin"),
-    _structure("zip -p", r"zip -p ?[\"']?(?P<secret>[^\s\"'$]{6,256})"),
     _structure("psk=", r"psk=\"?(?P<secret>[^\s\"]{8,64})"),
-    _structure("auth", r"auth(?<=[\"_]auth)\"?\s{0,4}[:=]\s{0,4}\"?(?P<secret>[a-z0-9+/]{8,512}={0,2})(?=[\"\s]|$)"),
-    _structure("curl", r"curl\b[^\n]{0,300}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"'$]{1,80}:(?P<secret>[^\s\"'$]{4,256})"),
-    _structure("mysql", r"mysql\w{0,8}\b[^\n]{0,200}?\s-p[\"']?(?P<secret>[^\s\"'$-][^\s\"']{4,128})"),
-    _structure("sshpass", r"sshpass\b[^\n]{0,200}?\s-p[\"' ]?(?P<secret>[^\s\"'$-][^\s\"']{4,128})"),
     _structure("login", r"login\s{1,8}\S{1,200}\s{1,8}password\s{1,8}(?P<secret>\S{4,256})"),
-    _structure(":aa", r":(?<=[0-9]{8}:)(?P<secret>aa[a-z0-9_-]{33})(?![\w-])"),
     _structure("private-lines", r"private-lines: [0-9]{1,4}\n(?P<secret>(?:[a-z0-9+/=]{4,80}\n?)+)"),
-    _structure("sig=", r"sig=(?P<secret>[a-z0-9%+/=]{20,256})"),
-    _structure(".atlasv1.", r"\.atlasv1\.(?P<secret>[a-z0-9_=-]{60,70})"),
     _structure("@tcp(", r"[\"'](?:[\w.-]{1,64}):(?P<secret>[^\s\"'@]{1,128})@(?:tcp|unix)\("),
     _structure("jdbc:oracle", r"jdbc:oracle:\w+:[\w.-]{1,64}/(?P<secret>[^\s\"'@]{1,128})@"),
-    _structure("signature=", r"signature=(?P<secret>[a-z0-9%+/=_-]{20,256})"),
-    _structure("contribsys", r"contribsys__com\W{1,6}(?P<secret>[a-f0-9]{8}:[a-f0-9]{8})"),
-    _structure("_gitlab_session", r"_gitlab_session=(?P<secret>[0-9a-z]{32})"),
 )
 
 # The same, for lines around random words only: their literals are everywhere.
 LINE_STRUCTURES = (
+    _structure(
+        "chpasswd", r"echo [\"']?[\w.-]{1,64}:(?P<secret>[^\s\"'$]{4,128})[\"']?\s{0,4}\|\s{0,4}(?:sudo )?chpasswd"
+    ),
+    _structure("auth", r"auth(?<=[\"_]auth)\"?\s{0,4}[:=]\s{0,4}\"?(?P<secret>[a-z0-9+/]{8,512}={0,2})(?=[\"\s]|$)"),
+    _structure(":aa", r":(?<=[0-9]{8}:)(?P<secret>aa[a-z0-9_-]{33})(?![\w-])"),
+    _structure("sig=", r"sig=(?P<secret>[a-z0-9%+/=]{20,256})"),
+    _structure(".atlasv1.", r"\.atlasv1\.(?P<secret>[a-z0-9_=-]{60,70})"),
+    _structure("signature=", r"signature=(?P<secret>[a-z0-9%+/=_-]{20,256})"),
+    _structure("contribsys", r"contribsys__com\W{1,6}(?P<secret>[a-f0-9]{8}:[a-f0-9]{8})"),
+    _structure("_gitlab_session", r"_gitlab_session=(?P<secret>[0-9a-z]{32})"),
+    _structure(
+        "keytool", r"keytool\b[^\n]{0,200}?\s-(?:store|key)pass[ =]?[\"']?(?P<secret>[^\s\"'$-][^\s\"']{5,256})"
+    ),
+    _structure("gh secret set", r"gh secret set\b[^\n]{0,99}?\s--body[ =]?[\"']?(?P<secret>[^\s\"'$-][^\s\"']{5,256})"),
     _structure(  # Kubernetes, Compose and task definitions: a name and a value in two fields
         "value",
         r"name\\?[\"']?\s{0,3}:\s{0,3}\\?[\"']?[\w.-]{0,80}NAMED\w{0,20}\\?[\"']?,?\s{1,80}\\?[\"']?value\\?[\"']?"
@@ -231,4 +210,30 @@ LINE_STRUCTURES = (
     _structure("hook", r"hook[^\n]{0,40}https?://[^\s\"'/]{1,100}/[^\s\"']{0,100}?(?P<secret>[\w-]{24,256})(?![\w/-])"),
     _structure("-us1", r"(?<![0-9a-f])(?P<secret>[0-9a-f]{32}-us1[0-9]?)\b"),
     _structure("-us2", r"(?<![0-9a-f])(?P<secret>[0-9a-f]{32}-us2[0-9]?)\b"),
+)
+
+# Commands with a flag for a password, for texts that hold one of the flags.
+TOOL_FLAGS = (" -p", " -u", "--user", " -a ", " -w ", "-stdin")
+TOOL_STRUCTURES = (
+    *(
+        _structure(tool, tool + r"\b[^\n|;]{0,200}?\s" + flag + r"[ =]?[\"']?(?P<secret>[^\s\"'$-][^\s\"']{5,256})")
+        for tool, flag in (
+            ("docker login", "-p"),
+            ("podman login", "-p"),
+            ("az login", "-p"),
+            ("twine upload", "-p"),
+            ("redis-cli", "-a"),
+            ("ldapsearch", "-w"),
+            ("ldapmodify", "-w"),
+            ("ldapadd", "-w"),
+            ("7z a", "-p"),
+            ("smbclient", r"-u [\"']?[\w.\\/-]{1,64}%"),
+            ("sqlcmd", "-p"),
+        )
+    ),
+    _structure("-stdin", r"echo (?:-n )?[\"']?(?P<secret>[^\s\"'$]{6,256})[\"']?\s{0,4}\|[^\n]{0,80}-stdin"),
+    _structure("zip -p", r"zip -p ?[\"']?(?P<secret>[^\s\"'$]{6,256})"),
+    _structure("curl", r"curl\b[^\n]{0,300}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"'$]{1,80}:(?P<secret>[^\s\"'$]{4,256})"),
+    _structure("mysql", r"mysql\w{0,8}\b[^\n]{0,200}?\s-p[\"']?(?P<secret>[^\s\"'$-][^\s\"']{4,128})"),
+    _structure("sshpass", r"sshpass\b[^\n]{0,200}?\s-p[\"' ]?(?P<secret>[^\s\"'$-][^\s\"']{4,128})"),
 )

@@ -82,10 +82,10 @@ def looks_random(word: str, least: int = SHORTEST_RANDOM_CHARS) -> bool:
 
 
 def random_words(text: str) -> list[Span]:
-    """Return the spans of words with a letter after a digit, and of words joined to a number."""
+    """Return the spans of words with a letter after a digit."""
     kinds = text.encode("latin-1", "replace").translate(_KINDS)
     found: dict[int, int] = {}
-    for sign in (b"1a", b"1A", b"a-1"):
+    for sign in (b"1a", b"1A"):
         at = kinds.find(sign)
         while at >= 0:
             end = kinds.find(b" ", at)

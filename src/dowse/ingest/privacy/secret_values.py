@@ -55,6 +55,7 @@ _TOLD = re.compile(
     r"|\s{1,4}(?:is|=|=>|:)?\s{0,4}|[:=]{1,2}\s{0,4})(?:<!\[cdata\[)?(?P<secret>[^\s\"'`<>|,;(){}\[\]=]{7,128})",
     re.IGNORECASE,
 )
+_PAIRED = re.compile(r"\n\s{0,40}(?:- |[\"'<])?(?:value|default|content|string)", re.IGNORECASE)
 _BELOW = re.compile(
     r"[^\n]{0,80}\n(?:[ \t]{1,40}[^\n]{0,60}\n){0,2}?[ \t]{0,40}(?:-[ \t])?[\"'<]?"
     r"(?:value|default|content|string)\w{0,10}[\"'>]?[ \t]{0,16}[:=]?[ \t]{0,8}[\"']?(?P<secret>[^\s\"'`<>]{7,128})"
@@ -110,7 +111,10 @@ def _near(text: str, at: int, end: int, seen: int) -> Iterator[Span]:
             yield found.span("secret")
     if (told := _TOLD.match(text, end)) and _is_chosen(told["secret"], quoted=False):
         yield told.span("secret")
-    if below := _BELOW.match(text, end):
+    below = None
+    if stop - end <= 80 and (text[stop - 1 : stop] in tuple(":=([\\") or _PAIRED.search(text, stop, stop + LINE_CHARS)):
+        below = _BELOW.match(text, end)
+    if below:
         group = "secret" if below["secret"] else "item"
         if _is_chosen(below[group], quoted=True):
             yield below.span(group)

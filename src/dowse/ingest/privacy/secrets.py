@@ -17,10 +17,19 @@ from dowse.ingest.privacy.secret_forms import (
     LINE_STRUCTURES,
     NAMED_FORMS,
     STRUCTURES,
+    TOOL_FLAGS,
+    TOOL_STRUCTURES,
     literal_prefilters,
     possible_literals,
 )
-from dowse.ingest.privacy.secret_lines import Span, random_words, secret_cells, secret_words
+from dowse.ingest.privacy.secret_lines import (
+    SHORTEST_QUOTED_CHARS,
+    Span,
+    looks_random,
+    random_words,
+    secret_cells,
+    secret_words,
+)
 from dowse.ingest.privacy.secret_values import OWN_WORD, REFERENCE, given_values, stands_for
 from dowse.ingest.sources.content import SNIFF_BYTES
 from dowse.ports import SourceFile
@@ -29,6 +38,7 @@ MASK = "[masked]"
 LONGEST_KEY_CHARS = 20_000  # chosen: a private key of 16,384 bits has 13,000
 
 
+SHORTEST_TOKEN_CHARS = 12  # of the part between two dots
 WINDOW_CHARS = 400  # a structure in which a name and its value are farther apart is not known
 
 
@@ -38,10 +48,6 @@ _FORM_START = re.compile("|".join(map(re.escape, sorted(_FORMS_BY_START, key=len
 # A password in an address; the user's name before it may be empty.
 _ADDRESS = re.compile(r"://(?P<user>[^\s/:@\"'<>`]{0,128}):(?P<secret>[^\s/\"'<>`]{1,256})@")
 
-_FLAG = re.compile(
-    r"--(?:password|passwd|token|secret|api-key|access-key)(?:=| (?=\S{0,64}[0-9]))(?P<secret>[^\s\"'`$<{(\[]{6,512})"
-)
-_FLAGS = ("--pass", "--token", "--secret", "--api-key", "--access-key")
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----")
 _KEY_BODY = re.compile(r"[A-Za-z0-9+/]{24}")  # without it, the text mentions keys and holds none
 _KEY_RUN = re.compile(r"^[A-Za-z0-9+/=]{40,80}(?:\n[A-Za-z0-9+/=]{4,80})+$", re.MULTILINE)
@@ -68,9 +74,6 @@ def mask(text: str) -> tuple[str, int]:
         count += more
     lowered = _lower(text)
     text, more = _spliced(text, _merged(given_values(text, lowered)))
-    if any(flag in text for flag in _FLAGS):
-        text, flags = _replaced(text, _FLAG)
-        more += flags
     text, others = _spliced(text, _merged(_spans(text, _lower(text) if more else lowered)))
     return text, count + more + others
 
@@ -112,8 +115,11 @@ def _spans(text: str, lowered: str) -> Iterator[Span]:
                     )
                 at = text.find(start, at + len(start))
     for begin, end in words:
-        yield from _tokens(text, begin, end)
-    for structure in STRUCTURES:
+        if end - begin >= SHORTEST_TOKEN_CHARS:
+            yield from _tokens(text, begin, end)
+    words = [(begin, end) for begin, end in words if looks_random(text[begin:end], SHORTEST_QUOTED_CHARS)]
+    tools = TOOL_STRUCTURES if any(flag in lowered for flag in TOOL_FLAGS) else ()
+    for structure in (*STRUCTURES, *tools):
         if structure.literal in lowered:
             yield from _structured(lowered, structure.pattern, 0, len(text))
     for begin, end in _windows(text, words):
