@@ -107,3 +107,4 @@ def test_a_typed_filter_that_hides_a_file_is_named_by_why_not(engine: dowse.Engi
     assert answer.dropped_at is not None
     assert answer.dropped_at.stage == "filter"
     assert answer.verified is not None
+    assert dict(answer.verified.remedy.fields)["text"] == "release"
