@@ -36,6 +36,7 @@ NAMES, NAMES_SEED = 500, 19  # of "definition first"
 SYMBOLS, SYMBOLS_SEED = 550, 1919
 SAMPLE, SAMPLE_SEED = 47, 47  # of the sample project
 LEAST_LETTERS = 3  # of a name
+RUST_MODULE = re.compile(rb"(?m)^[ \t]*(?:pub(?:\([^)\n]*\))? )?mod \w+;")  # refers to a file, defines nothing
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 WORDINGS: Mapping[str, Callable[[str], str]] = {
     "name": lambda name: name,
@@ -81,7 +82,8 @@ def definitions(checkout: Path) -> list[Definition]:
         if known is None:
             continue
         place = path.relative_to(checkout).as_posix()
-        for name, line in known.definitions(path.read_bytes().replace(b"\r\n", b"\n")):
+        data = path.read_bytes().replace(b"\r\n", b"\n")
+        for name, line in known.definitions(RUST_MODULE.sub(b"", data) if language == "rust" else data):
             found[name].append(Definition(checkout.name, language, name, place, line))
     once = (each[0] for each in found.values() if len(each) == 1)
     named = (each for each in once if re.fullmatch(r"[A-Za-z_]\w*", each.name) and len(each.name) >= LEAST_LETTERS)

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dowse.adapters.openai_tool import KnowledgeTool as KnowledgeTool
+    from dowse.config import Config as Config
     from dowse.engine import Engine as Engine
     from dowse.engine import open as open
+    from dowse.filters import Filter as Filter
     from dowse.filters import any_of as any_of
     from dowse.filters import by_author as by_author
     from dowse.filters import by_channel as by_channel
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from dowse.ports import Embedder as Embedder
     from dowse.ports import Reranker as Reranker
     from dowse.ports import Retriever as Retriever
+    from dowse.ports import SearchLeg as SearchLeg
+    from dowse.query.bm25_index import BM25Index as BM25Index
     from dowse.query.retrievers import GraphRetriever as GraphRetriever
     from dowse.query.retrievers import HybridRetriever as HybridRetriever
     from dowse.query.retrievers import QueryProcessor as QueryProcessor
@@ -42,71 +46,56 @@ if TYPE_CHECKING:
     from dowse.query.stages.rerank import ScoreReranker as ScoreReranker
     from dowse.query.stages.rerank_heuristic import HeuristicReranker as HeuristicReranker
     from dowse.query.stages.rerank_llm import LLMReranker as LLMReranker
+    from dowse.query.stream import Event as Event
     from dowse.reports import IndexReport as IndexReport
+    from dowse.reports import QueryMetadata as QueryMetadata
+    from dowse.store.memory import MemoryStore as MemoryStore
     from dowse.types import Chunk as Chunk
     from dowse.types import CorpusType as CorpusType
+    from dowse.types import Degradation as Degradation
     from dowse.types import Document as Document
     from dowse.types import Edge as Edge
+    from dowse.types import EdgeContext as EdgeContext
+    from dowse.types import ParentContext as ParentContext
     from dowse.types import QueryRequest as QueryRequest
     from dowse.types import QueryResult as QueryResult
     from dowse.types import QueryType as QueryType
+    from dowse.types import Score as Score
     from dowse.types import ScoredChunk as ScoredChunk
     from dowse.types import ServiceContext as ServiceContext
     from dowse.types import Source as Source
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "Candidate": "dowse.ports",
-    "Chunk": "dowse.types",
-    "CorpusType": "dowse.types",
-    "CrossEncoderReranker": "dowse.models.cross_encoder",
-    "Document": "dowse.types",
-    "Edge": "dowse.types",
-    "Embedder": "dowse.ports",
-    "Engine": "dowse.engine",
-    "GraphOptions": "dowse.query.stages.graph",
-    "GraphRetriever": "dowse.query.retrievers",
-    "HeuristicReranker": "dowse.query.stages.rerank_heuristic",
-    "HybridRetriever": "dowse.query.retrievers",
-    "IndexReport": "dowse.reports",
-    "KnowledgeTool": "dowse.adapters.openai_tool",
-    "LLM": "dowse.ports",
-    "LLMReranker": "dowse.query.stages.rerank_llm",
-    "NewDocument": "dowse.ingest.documents",
-    "Piece": "dowse.ingest.readers.plugin",
-    "QueryProcessor": "dowse.query.retrievers",
-    "QueryRequest": "dowse.types",
-    "QueryResult": "dowse.types",
-    "QueryType": "dowse.types",
-    "Reranker": "dowse.ports",
-    "RetrievalPipeline": "dowse.query.retrievers",
-    "Retriever": "dowse.ports",
-    "ScoreReranker": "dowse.query.stages.rerank",
-    "ScoredChunk": "dowse.types",
-    "ServiceContext": "dowse.types",
-    "Source": "dowse.types",
-    "any_of": "dowse.filters",
-    "apply_mmr": "dowse.query.stages.mmr",
-    "build_document": "dowse.ingest.readers.plugin",
-    "by_author": "dowse.filters",
-    "by_channel": "dowse.filters",
-    "by_corpus": "dowse.filters",
-    "by_document": "dowse.filters",
-    "by_language": "dowse.filters",
-    "by_meta": "dowse.filters",
-    "by_path": "dowse.filters",
-    "by_repo": "dowse.filters",
-    "by_section_type": "dowse.filters",
-    "by_service": "dowse.filters",
-    "by_source": "dowse.filters",
-    "created_after": "dowse.filters",
-    "created_before": "dowse.filters",
-    "exclude": "dowse.filters",
-    "exclude_document": "dowse.filters",
-    "open": "dowse.engine",
-    "reciprocal_rank_fusion": "dowse.query.stages.fusion",
+_NAMES = {
+    "dowse.adapters.openai_tool": "KnowledgeTool",
+    "dowse.config": "Config",
+    "dowse.engine": "Engine open",
+    "dowse.filters": (
+        "Filter any_of by_author by_channel by_corpus by_document by_language by_meta by_path by_repo "
+        "by_section_type by_service by_source created_after created_before exclude exclude_document"
+    ),
+    "dowse.ingest.documents": "NewDocument",
+    "dowse.ingest.readers.plugin": "Piece build_document",
+    "dowse.models.cross_encoder": "CrossEncoderReranker",
+    "dowse.ports": "Candidate Embedder LLM Reranker Retriever SearchLeg",
+    "dowse.query.bm25_index": "BM25Index",
+    "dowse.query.retrievers": "GraphRetriever HybridRetriever QueryProcessor RetrievalPipeline",
+    "dowse.query.stages.fusion": "reciprocal_rank_fusion",
+    "dowse.query.stages.graph": "GraphOptions",
+    "dowse.query.stages.mmr": "apply_mmr",
+    "dowse.query.stages.rerank": "ScoreReranker",
+    "dowse.query.stages.rerank_heuristic": "HeuristicReranker",
+    "dowse.query.stages.rerank_llm": "LLMReranker",
+    "dowse.query.stream": "Event",
+    "dowse.reports": "IndexReport QueryMetadata",
+    "dowse.store.memory": "MemoryStore",
+    "dowse.types": (
+        "Chunk CorpusType Degradation Document Edge EdgeContext ParentContext QueryRequest QueryResult "
+        "QueryType Score ScoredChunk ServiceContext Source"
+    ),
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [*sorted(_HOME), "__version__"]
 

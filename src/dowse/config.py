@@ -28,6 +28,8 @@ FLAG = "flag"
 DEFAULT = "default"
 RENAMED_KEYS: Mapping[str, str] = {"crowd": "hubness", "pull": "smoothing", "steer": ""}
 """Former keys of [profiles.NAME] and their names today; an empty name is a key without effect. Read for one version."""
+FORMER_NAMES: Mapping[str, str] = {"scrub_names": "pseudonym_names", "DOWSE_SCRUB_NAMES": "DOWSE_PSEUDONYM_NAMES"}
+"""Former settings and variables, read for one version."""
 
 _EFFECTS = {
     "index": "read and write an index outside the project",
@@ -57,7 +59,9 @@ SETTINGS = (
     ConfigKey("models_folder", "DOWSE_MODELS", "path", "Folder of downloaded models."),
     ConfigKey("threads", "DOWSE_THREADS", "count", "Number of threads for embedding."),
     ConfigKey("max_file_bytes", "DOWSE_MAX_FILE_BYTES", "size", "Skip files larger than this, such as 500KB or 4MB."),
-    ConfigKey("scrub_names", "DOWSE_SCRUB_NAMES", "path", "File of names that --pseudonyms replaces, one per line."),
+    ConfigKey(
+        "pseudonym_names", "DOWSE_PSEUDONYM_NAMES", "path", "File of names that --pseudonyms replaces, one per line."
+    ),
     ConfigKey(
         "kernel",
         "DOWSE_KERNEL",
@@ -70,6 +74,9 @@ SETTINGS = (
     ConfigKey("llm_base_url", "DOWSE_LLM_BASE_URL", "text", "OpenAI-compatible endpoint, such as https://host/v1."),
     ConfigKey(
         "llm_model", "DOWSE_LLM_MODEL", "text", "Language model at that endpoint; its API key is in DOWSE_LLM_API_KEY."
+    ),
+    ConfigKey(
+        "llm_rerank_model", "DOWSE_LLM_RERANK_MODEL", "text", "Smaller model for reranking [default: llm_model]."
     ),
 )
 
@@ -99,13 +106,14 @@ class Config:
     models_folder: Path = field(default_factory=default_models_folder)
     threads: int = field(default_factory=lambda: os.cpu_count() or 1)
     max_file_bytes: int = 4 * 1024**2  # chosen: generated data is larger, hand-written text hardly ever
-    scrub_names: Path | None = None
+    pseudonym_names: Path | None = None
     kernel: str = "auto"
     top_k: int | None = None
     profile: str = "default"
     reranker: str = "none"
     llm_base_url: str | None = None
     llm_model: str | None = None
+    llm_rerank_model: str | None = None
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, compare=False)  # [profiles.NAME] as written
     kinds: tuple[Mapping[str, Any], ...] = field(default=(), compare=False)  # [[kinds]] as written, the nearest first
     origins: tuple[tuple[str, str], ...] = field(default=(), compare=False)
@@ -224,6 +232,7 @@ def _layers(start: Path, env: Mapping[str, str], flags: Mapping[str, str]) -> It
     project = project_file(start)
     if project:
         yield str(project), _checked(project, _from_file(project), env)
+    env = {FORMER_NAMES.get(name, name): text for name, text in env.items()}
     for known in SETTINGS:
         if env.get(known.variable):
             yield known.variable, {known.name: _from_text(known, env[known.variable], known.variable, start)}
@@ -258,8 +267,8 @@ def _from_file(file: Path) -> dict[str, Any]:
         if key == KINDS:
             values[key] = _kind_tables(value, file)
             continue
-        known = _known(key, f"{file}: unknown key")
-        values[key] = _from_toml(known, value, file)
+        known = _known(FORMER_NAMES.get(key, key), f"{file}: unknown key")
+        values[known.name] = _from_toml(known, value, file)
     return values
 
 

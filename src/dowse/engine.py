@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing
 from functools import partial
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from dowse.config import Config
-from dowse.errors import ModelUnavailableError, NotFoundError
+from dowse.errors import CorruptIndexError, ModelUnavailableError, NotFoundError
+from dowse.query.aio import AsyncStream
 from dowse.tracing import tracing
 from dowse.types import Chunk, DocumentInfo, QueryRequest, QueryResult, ScoredChunk, Source
 from dowse.wiring import Components
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from dowse.lookup.references import References
     from dowse.lookup.related import RelatedChunks
     from dowse.lookup.symbols import SymbolMatch
-    from dowse.ports import Embedder, Reporter, StoreReader
+    from dowse.ports import Embedder, Reporter, SearchLeg, StoreReader
     from dowse.query.context import Context
     from dowse.query.explain.explanation import Explanation
     from dowse.query.facets import FacetedResult
@@ -39,7 +42,6 @@ if TYPE_CHECKING:
     from dowse.query.stream import Event
     from dowse.reports import Check, IndexReport, Status
     from dowse.store.snapshot import Snapshot
-    from dowse.store.writer import EmbeddedWriter
 
 WAIT_S = 24 * 3600.0  # for another writer; chosen: a job that waits longer has failed
 CONTEXT_TOKENS = 4000  # chosen: a few passages for a small model, cheap for a large one
@@ -47,51 +49,41 @@ _HYDRATE_TRIES = 3  # a query that loses hits to an index update is repeated on 
 _QUESTION_WORDS = 20_000  # cached, 3 MB; a bound for servers that run for years
 
 
-def open(
-    path: str | Path,
-    *,
-    read_only: bool = False,
-    create: bool = True,
-    config: Config | None = None,
-    embedder: Embedder | str | None = "auto",
-    lives_on: bool = False,
-) -> Engine:
-    """Open the index in a folder; create it on first use unless `create` is False.
-
-    `embedder`: the name, folder or hub id of a model as for `DOWSE_EMBEDDER`; "auto" uses the model of the index, else
-    the default; None or "none" searches words only; or any object that satisfies `ports.Embedder`.
-    `lives_on`: this process answers many queries, so that loading the fast kernel (a second) pays.
-    """
-    place = Path(path).expanduser()
-    return Engine(place, read_only=read_only, create=create, config=config, embedder=embedder, lives_on=lives_on)
-
-
-class Engine:
+class Engine(AsyncStream):
     """An index folder and its operations. A context manager; safe to query from several threads."""
 
     def __init__(
         self,
-        path: Path,
+        path: str | Path,
         *,
         read_only: bool = False,
         create: bool = True,
         config: Config | None = None,
         embedder: Embedder | str | None = "auto",
+        legs: Sequence[SearchLeg] = (),
         lives_on: bool = False,
     ) -> None:
+        """Open the index in a folder; create it on first use unless `create` is False.
+
+        `embedder`: the name, folder or hub id of a model as for `DOWSE_EMBEDDER`; "auto" uses the model of the index,
+        else the default; None or "none" searches words only; or any object that satisfies `ports.Embedder`.
+        `legs`: further ways to find chunks (`ports.SearchLeg`). `lives_on`: this process answers many queries, so that
+        loading the fast kernel (a second) pays.
+        """
         from dowse.store.embedded import EmbeddedStore
         from dowse.store.kernels.numpy_kernel import open_kernel
         from dowse.tokenizer import Tokenizer
 
-        self.path = path
+        self.path = Path(path).expanduser()
         self.config = config or Config()
         kernel = open_kernel(self.config.kernel, lives_on=lives_on)
-        self._store = EmbeddedStore(path, read_only=read_only, create=create, kernel=kernel)
+        self._store = EmbeddedStore(self.path, read_only=read_only, create=create, kernel=kernel)
         self._fusion = kernel.fusion
         spec = "none" if embedder is None else embedder
-        self._components = Components(self._store, self.config, spec, kernel.fusion)
+        self._legs = tuple(legs)
+        self._components = Components(self._store, self.config, spec, kernel.fusion, self._legs)
         self._tokenizer = Tokenizer(_QUESTION_WORDS)
-        self._executor = ThreadPoolExecutor(max_workers=3, thread_name_prefix="dowse-leg")
+        self._executor = ThreadPoolExecutor(max_workers=3 + len(self._legs), thread_name_prefix="dowse-leg")
         self._tracing = tracing()
 
     def __enter__(self) -> Self:
@@ -114,15 +106,14 @@ class Engine:
         for left in reversed(range(_HYDRATE_TRIES)):
             reader = self._store.reader()
             result = finished(self._prepared(request, reader, only_shown=True), self._executor)
-            dropped = dict(result.query_metadata.counts).get("dropped", 0)
-            if not dropped or not left or self._store.reader() is reader:
+            if not self._lost(result, reader) or not left:
                 break
         self._tracing.report(result)
         return result
 
-    def retrieve(self, query: str, top_k: int | None = None) -> Sequence[ScoredChunk]:
+    def retrieve(self, query: str, top_k: int | None = None, **fields: object) -> Sequence[ScoredChunk]:
         """Return the hits alone: an engine is a `Retriever`."""
-        return self.query(query, **({} if top_k is None else {"top_k": top_k})).chunks
+        return self.query(query, **(fields if top_k is None else fields | {"top_k": top_k})).chunks
 
     def stream(self, text: str | QueryRequest, **fields: object) -> Iterator[Event]:
         """Yield the answer as it grows: first hits, later orders, and last the result that `query` returns."""
@@ -131,8 +122,7 @@ class Engine:
         request = self._components.request(text, fields)
         reader = self._store.reader()
         for event in stream(self._prepared(request, reader, only_shown=True, early=True), self._executor):
-            dropped = dict(event.result.query_metadata.counts).get("dropped", 0)
-            if event.kind == "done" and dropped and self._store.reader() is not reader:
+            if event.kind == "done" and self._lost(event.result, reader):
                 yield type(event)(event.kind, event.stage, self.query(request))  # the index was updated meanwhile
                 return
             if event.kind == "done":
@@ -143,8 +133,8 @@ class Engine:
         """Return the result of `query`, all ranked hits behind it and, on request, counts by field."""
         from dowse.query.facets import faceted
 
-        reader = self._store.reader()
-        found = faceted(self._prepared(self._components.request(text, fields), reader), self._executor, facets=facets)
+        prepared = self._prepared(self._components.request(text, fields), self._store.reader())
+        found = faceted(prepared, self._executor, facets=facets)
         self._tracing.report(found.result)
         return found
 
@@ -191,7 +181,7 @@ class Engine:
         *,
         rev: str | None = None,
         archives: bool = False,
-        scrub: bool | None = None,
+        pseudonyms: bool | None = None,
         embed: bool = True,
         wait: bool = False,
         report: Reporter | None = None,
@@ -202,7 +192,7 @@ class Engine:
         """Index files, folders, globs and archives, words first; read only files that changed.
 
         Without paths, index all earlier paths again. `rev`: index a repository at a revision, without a checkout.
-        `archives`: open archives inside folders. `scrub`: turn pseudonyms for people on or off for this index.
+        `archives`: open archives inside folders. `pseudonyms`: turn them on or off for these sources.
         `llm_summaries`: summarise sections and documents with the language model. `how`: finer options.
         """
         from dowse.ingest.chunking.summary_llm import LlmSummaries
@@ -216,24 +206,26 @@ class Engine:
             wait_s=WAIT_S if wait else 0.0,
             embed_threads=self.config.threads,
             kinds=self.config.kinds,
-            pseudonyms=PseudonymOptions(scrub, self.config.scrub_names),
+            pseudonyms=PseudonymOptions(pseudonyms, self.config.pseudonym_names),
             summaries=LlmSummaries(self._components.llm()) if llm_summaries else None,
         )
         embedder = (lambda: self._components.index_embedder(report)) if embed else None
         asked = self._components.allowed(requests_of(self._store, paths, rev, archives=archives), given=bool(paths))
         return index(self._store, asked, options, report, embedder)
 
-    def embed(self, report: Reporter | None = None) -> IndexReport:
-        """Embed the chunks that have no vector yet."""
+    def embed(self, report: Reporter | None = None, *, for_s: float = inf, wait_s: float = 0.0) -> IndexReport:
+        """Embed the chunks that have no vector yet, or as many as `for_s` seconds allow."""
         from dowse.ingest.embed import embed_backlog
         from dowse.reports import IndexReport
 
+        ends_s = monotonic() + for_s
         embedder = self._components.index_embedder(report)
         if embedder is None:
             raise ModelUnavailableError("no embedding model is configured; give one with --embedder")
-        with self._writer() as writer:
+        with closing(self._store.writer(wait_s=wait_s)) as writer:
             writer.use_model(embedder.model, embedder.dimension)
-            done = embed_backlog(writer, embedder, report, threads=self.config.threads)
+            threads, stop = self.config.threads, lambda: monotonic() >= ends_s
+            done = embed_backlog(writer, embedder, report, threads=threads, stop=stop)
             return IndexReport(embedded=done, pending=writer.pending_count())
 
     def reembed(self, embedder: str | Embedder, report: Reporter | None = None) -> IndexReport:
@@ -242,20 +234,20 @@ class Engine:
         from dowse.reports import IndexReport
 
         chosen = self._components.other_embedder(embedder, report)
-        with self._writer() as writer:
+        with closing(self._store.writer()) as writer:
             writer.replace_model(chosen.model, chosen.dimension)
             done = embed_backlog(writer, chosen, report, threads=self.config.threads)
             left = writer.pending_count()
             if not left:
                 writer.serve_model()
-        self._components = Components(self._store, self.config, chosen, self._fusion)
+        self._components = Components(self._store, self.config, chosen, self._fusion, self._legs)
         return IndexReport(embedded=done, pending=left)
 
     def link(self, *, again: bool = False) -> LinkReport:
         """Link chunks to the symbols, files and services they mention, as `index` does. `again`: for all documents."""
         from dowse.ingest.links.linker import MAKER, link
 
-        with self._writer() as writer:
+        with closing(self._store.writer()) as writer:
             if again:
                 writer.relink(MAKER, [info.id for info in self._store.documents()])
             return link(self._store, writer)
@@ -265,21 +257,26 @@ class Engine:
         from dowse.ingest.links.by_llm import link_by_llm
 
         llm = self._components.llm()
-        with self._writer() as writer:
+        with closing(self._store.writer()) as writer:
             return link_by_llm(self._store, writer, llm, options, report)
 
-    def add(self, documents: Iterable[NewDocument | Mapping[str, Any] | bytes], *, embed: bool = True) -> IndexReport:
-        """Add or replace documents that have no file, by source and id. Words are searchable when vectors start."""
+    def add(
+        self, documents: Iterable[NewDocument | Mapping[str, Any] | bytes], *, embed: bool = True, wait_s: float = 0.0
+    ) -> IndexReport:
+        """Add or replace documents that have no file, by source and id. Words are searchable when vectors start.
+
+        `wait_s`: seconds to wait for another writer.
+        """
         from dowse.ingest.documents import add_documents
 
-        with self._writer() as writer:
-            done = add_documents(self._store, writer, documents, self.config.max_file_bytes, self.config.scrub_names)
+        with closing(self._store.writer(wait_s=wait_s)) as writer:
+            done = add_documents(self._store, writer, documents, self.config)
         if not embed or not done.pending or self._components.index_embedder(None) is None:
             return done
         made = self.embed()
         return msgspec.structs.replace(done, embedded=made.embedded, pending=made.pending)
 
-    def remove(self, targets: Sequence[str], *, missing_ok: bool = False) -> int:
+    def remove(self, targets: Sequence[str], *, missing_ok: bool = False, wait_s: float = 0.0) -> int:
         """Remove documents from the index: by path, folder, `source/path` glob or id. Files stay."""
         from dowse.ingest.documents import remove_documents
         from dowse.lookup.locate import documents_matching
@@ -287,12 +284,12 @@ class Engine:
         found = {info.id for target in targets for info in documents_matching(self._store, target)}
         if not found and not missing_ok:
             raise NotFoundError(f"no document matches {' '.join(targets)}; run `dowse status` to see the sources")
-        with self._writer() as writer:
+        with closing(self._store.writer(wait_s=wait_s)) as writer:
             return remove_documents(self._store, writer, found)
 
     def rebuild(self, report: Reporter | None = None) -> None:
         """Rebuild the search structures from the stored documents."""
-        with self._writer() as writer:
+        with closing(self._store.writer()) as writer:
             writer.compact()
 
     # --- look-ups -----------------------------------------------------------------------------------
@@ -375,13 +372,12 @@ class Engine:
 
     # --- private ------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _writer(self) -> Iterator[EmbeddedWriter]:
-        writer = self._store.writer()
-        try:
-            yield writer
-        finally:
-            writer.close()
+    def _lost(self, result: QueryResult, reader: Snapshot) -> bool:
+        """Return whether hits were lost to an index update; without one, they are lost in the database."""
+        dropped = dict(result.query_metadata.counts).get("dropped", 0)
+        if dropped and self._store.reader() is reader:
+            raise CorruptIndexError("dowse.db lacks chunks that a query found; run `dowse doctor --verify`")
+        return bool(dropped)
 
     def _prepared(self, request: QueryRequest, reader: StoreReader, **how: bool) -> PreparedQuery:
         from dowse.lookup.locate import staleness
@@ -398,3 +394,6 @@ class Engine:
             staleness=partial(staleness, self._store, reader),
             **how,
         )
+
+
+open = Engine

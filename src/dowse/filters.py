@@ -271,7 +271,7 @@ def check(where: Clause | Iterable[Clause]) -> Filter:
 def comparisons(where: Filter, depth: int = 0) -> Iterator[Comparison]:
     """All comparisons of a filter, those inside Or and Not too."""
     if depth > DEEPEST:
-        raise BadRequestError(f"the filter nests more than {DEEPEST} levels of Or and Not")
+        raise BadRequestError(f"the filter has more than {DEEPEST} levels of Or and Not; use fewer")
     for clause in where:
         if not isinstance(clause, Clause):
             raise BadRequestError(f"{clause!r} is not a filter clause; make one with by_source, by_path, any_of …")

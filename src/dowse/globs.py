@@ -53,7 +53,7 @@ def _alternatives(glob: str) -> list[list[str]]:
             at += 1
         found = [start + end for start in found for end in ends]
         if len(found) > MOST_ALTERNATIVES:
-            raise BadRequestError(f"the braces of a path pattern give more than {MOST_ALTERNATIVES} alternatives")
+            raise BadRequestError(f"a path pattern has more than {MOST_ALTERNATIVES} alternatives in braces; use fewer")
     return found
 
 

@@ -55,8 +55,15 @@ def searchable_text(chunk: Chunk) -> str:
 
 
 def id_number(chunk_id: ChunkId) -> int:
-    """Return the id as the 64-bit number of arrays."""
-    return int(chunk_id, 16)
+    """Return the id as the 64-bit number of arrays; a hash for an id that a store of the user made."""
+    try:
+        return int(chunk_id, 16) if len(chunk_id) == 16 else _hashed(chunk_id)
+    except ValueError:
+        return _hashed(chunk_id)
+
+
+def _hashed(chunk_id: str) -> int:
+    return int(text_hash(chunk_id)[:16], 16)
 
 
 def number_id(number: int) -> ChunkId:

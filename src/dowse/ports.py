@@ -24,6 +24,7 @@ from dowse.types import (
     ServiceFact,
     Source,
 )
+from dowse.views import CandidateViews
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,11 +137,26 @@ class Embedder(Protocol):
         ...
 
 
-class Candidate(msgspec.Struct, frozen=True):
-    """A chunk in the running."""
+class Candidate(CandidateViews, msgspec.Struct, frozen=True):
+    """A chunk in the running; of a reranked one, `value` is the new score."""
 
     chunk: Chunk
     value: float  # in [0,1]: the last stage's word
+    original: float | None = None  # the value before it was reranked
+    source: str = ""  # the stage that gave the original value
+
+
+class SearchLeg(Protocol):
+    """A further way to find chunks, beside or instead of those that Dowse has."""
+
+    @property
+    def name(self) -> str:
+        """Names the leg in requests and scores; a name of `LEGS` replaces that leg."""
+        ...
+
+    def search(self, query: str, k: int, *, where: Filter = ()) -> Iterable[Any]:
+        """The best k chunks: pairs of id and score, or results with both; higher is better."""
+        ...
 
 
 class Reranker(Protocol):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -77,7 +77,7 @@ class Check(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class QueryMetadata:
-    """Timings and counts of one query."""
+    """Timings and counts of one query; its fields are also keys, as in `query_metadata["total_ms"]`."""
 
     total_ms: float = 0.0
     stages: tuple[tuple[str, float], ...] = ()  # milliseconds by stage
@@ -86,3 +86,11 @@ class QueryMetadata:
     model: str | None = None
     fusion: str | None = None
     chunks: int = 0  # in the index
+
+    def keys(self) -> list[str]:
+        return [each.name for each in fields(self)]
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a field; stages and counts as dicts."""
+        value = vars(self)[name]
+        return dict(value) if name in ("stages", "counts") else value

@@ -37,6 +37,7 @@ STOP_MARK = "~"  # keeps the stop word "down" apart from the stem of "downs"
 LONGEST_WHOLE = 64  # characters of a whole identifier; chosen: the length of a SHA-256 in hexadecimal
 LONGEST_WORD = 128  # characters; chosen: longer runs are encoded data, and are dropped
 LONGEST_CACHED = 256  # bytes of a run; chosen: a script without blanks has runs as long as the text
+MOST_NAMES = 20_000  # of symbols and files whose words are kept; chosen: some 4 MB
 CACHE_LIMIT = 500_000  # words, about 170 bytes each; a full cache is emptied
 
 _IDENTIFIER = re.compile(r"[^\W\d][\w$]*|\$[\w$]+|\d+")
@@ -62,6 +63,7 @@ class Tokenizer:
 
     def __init__(self, cache_limit: int = CACHE_LIMIT) -> None:
         self._cache = _RunCache(cache_limit)
+        self._names: dict[str, list[str]] = {}
 
     def code(self, text: str) -> list[str]:
         return [term for code, _, _ in self._found(text) for term in code]
@@ -92,12 +94,18 @@ class Tokenizer:
 
     def words(self, text: str) -> list[str]:
         """Return stems of the parts of every identifier, without stop words: for names, as the prose leg for text."""
+        if (known := self._names.get(text)) is not None:
+            return known
         found: list[str] = []
         for run in _runs(text):
             code, _, _ = self._cache[run]
             whole = len(code) > 1 and code[-1] == run.decode("utf-8", "surrogatepass").lower()
             for part in code[:-1] if whole else code:
                 found += self._cache[part.encode("utf-8", "surrogatepass")][1]
+        if len(text) <= LONGEST_CACHED:
+            if len(self._names) >= MOST_NAMES:
+                self._names.clear()
+            self._names[text] = found
         return found
 
     def runs(self, text: str) -> list[bytes] | None:

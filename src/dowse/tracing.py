@@ -25,26 +25,29 @@ class Tracing(msgspec.Struct, frozen=True):
 
     tracer: Any
     logger: logging.Logger
+    span: str = SPAN  # name of the span of a query
 
     def report(self, result: QueryResult) -> None:
-        """Write one log record (WARNING if a stage was skipped, else INFO) and one span with a child for each stage.
+        """Write one log record and one span. The text of the query is in neither: it may hold private data."""
+        self.log(result)
+        if self.tracer is not None:
+            self.trace(result)
 
-        The text of the query is neither logged nor traced: it may hold private data.
-        """
+    def log(self, result: QueryResult) -> None:
+        """Write one log record: WARNING if a stage was skipped, else INFO."""
         level = logging.WARNING if result.degraded else logging.INFO
         if self.logger.isEnabledFor(level):
             found = facts(result)
             summary = ", ".join(f"{name}={value}" for name, value in found.items())
             self.logger.log(level, "query: %s", summary, extra={"dowse": found})
-        if self.tracer is not None:
-            self._spans(result, time.time_ns())
 
-    def _spans(self, result: QueryResult, ended_ns: int) -> None:
+    def trace(self, result: QueryResult) -> None:
+        """Make one span with a child for each stage."""
         from opentelemetry import trace
 
-        metadata = result.query_metadata
-        at_ns = ended_ns - _ns(metadata.total_ms)
-        whole = self.tracer.start_span(SPAN, start_time=at_ns)
+        metadata, ended_ns = result.query_metadata, time.time_ns()
+        at_ns = ended_ns - round(metadata.total_ms * _NS_PER_MS)
+        whole = self.tracer.start_span(self.span, start_time=at_ns)
         if not whole.is_recording():  # OpenTelemetry is installed without an exporter
             return
         whole.set_attributes(_attributes(facts(result)))
@@ -52,7 +55,7 @@ class Tracing(msgspec.Struct, frozen=True):
         for stage, spent_ms in metadata.stages:
             # Legs ran in parallel and are drawn one after the other: durations are true, starts are not.
             span = self.tracer.start_span(f"dowse.stage.{stage}", context=inside, start_time=at_ns)
-            at_ns += _ns(spent_ms)
+            at_ns += round(spent_ms * _NS_PER_MS)
             span.end(end_time=at_ns)
         for each in result.degraded:
             whole.add_event("degraded", {"stage": each.stage, "reason": each.reason})
@@ -91,7 +94,3 @@ def facts(result: QueryResult) -> dict[str, Any]:
 def _attributes(found: dict[str, Any]) -> dict[str, Any]:
     """Return flat attributes without nulls, as OpenTelemetry wants them; timings are the spans themselves."""
     return {f"dowse.{name}": value for name, value in found.items() if name != "stages" and value is not None}
-
-
-def _ns(spent_ms: float) -> int:
-    return round(spent_ms * _NS_PER_MS)

@@ -11,10 +11,11 @@ import msgspec
 
 from dowse.filters import Clause, Filter, Moment
 from dowse.reports import QueryMetadata
+from dowse.views import HitViews, ResultViews
 
 ChunkId = str  # 16 hexadecimal digits: a hash of source, level, text and occurrence, so that moved lines keep it
 
-Leg = Literal["dense", "bm25_code", "bm25_nlp"]
+Leg = str  # one of LEGS, or the name of a leg that a user plugged in
 LEGS: tuple[Leg, ...] = ("dense", "bm25_code", "bm25_nlp")
 Role = Literal["query", "chunk"]
 Level = Literal["document", "section", "chunk"]
@@ -218,7 +219,7 @@ class QueryRequest:
     depth: int | None = None  # candidates per leg
     query_type: QueryType | None = None  # else rules or a configured LLM decide
     expand: bool | None = None  # search other wordings, too; needs an LLM
-    rerank: bool | str | None = None  # False, True (the profile's chain), or names joined by commas
+    rerank: bool | str | None = None  # False, True (the profile's chain), or names: a list, or joined by commas
     rerank_weight: float | None = None  # of the reranker's score; the score before it has the rest
     freshness_half_life_days: float | None = None
     freshness_weight: float | None = None  # 0: off
@@ -248,6 +249,8 @@ class QueryRequest:
             value = own[name]
             if type(value) is not tuple:
                 own[name] = (value,) if isinstance(value, str | Clause) else tuple(value or ())
+        own["rerank"] = ",".join(map(str, self.rerank)) if isinstance(self.rerank, list | tuple) else self.rerank
+        own["weights"] = tuple(self.weights.items()) if isinstance(self.weights, dict) else self.weights
 
 
 _TUPLES = ("where", "legs", "graph_relations", *(each for each in vars(QueryRequest) if each.endswith("_filter")))
@@ -293,14 +296,14 @@ class EdgeContext:
 
 
 @dataclass(frozen=True)
-class ScoredChunk:
+class ScoredChunk(HitViews):
     """A hit: the fields of its chunk, the last score of each kind, and `scores`, the history of all."""
 
     id: ChunkId
-    document_id: str
-    text: str
-    corpus_type: str
-    source_uri: str
+    document_id: str = ""
+    text: str = ""
+    corpus_type: str = ""
+    source_uri: str = ""
     document_title: str = ""
     document_source: str = ""
     parent_id: ChunkId | None = None
@@ -320,7 +323,7 @@ class ScoredChunk:
     page: int | None = None
     service_name: str | None = None
     author: str | None = None
-    timestamp: datetime | None = None
+    timestamp: str | None = None  # ISO 8601 with offset; `created_at` is the datetime
     channel: str | None = None
     thread_id: str | None = None
     calls_out: tuple[str, ...] = ()
@@ -370,7 +373,7 @@ class ServiceContext:
     service_name: str
     calls: tuple[str, ...] = ()
     called_by: tuple[str, ...] = ()
-    edges: tuple[tuple[tuple[str, str], ...], ...] = ()
+    edges: tuple[dict[str, str], ...] = ()  # source, target, type, description, evidence
 
 
 @dataclass(frozen=True)
@@ -382,7 +385,7 @@ class DocumentGroup:
 
 
 @dataclass(frozen=True)
-class QueryResult:
+class QueryResult(ResultViews):
     """Result of a query: hits, notes and timings."""
 
     query: str
@@ -395,5 +398,5 @@ class QueryResult:
     degraded: tuple[Degradation, ...] = ()
     expanded_queries: tuple[str, ...] = ()
     metadata_answer: str | None = None
-    service_context: tuple[tuple[str, ServiceContext], ...] | None = None
+    service_context: dict[str, ServiceContext] | None = None  # by service; frozen, as the edges in it
     query_metadata: QueryMetadata = field(default_factory=QueryMetadata)

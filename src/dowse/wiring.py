@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dowse.fusion_kernel import FusionKernel
     from dowse.ingest.sources.requests import IndexRequest
     from dowse.models.choose import Models
-    from dowse.ports import LLM, Embedder, Reporter, Reranker, StoreStats
+    from dowse.ports import LLM, Embedder, Reporter, Reranker, SearchLeg, StoreStats
     from dowse.query.assemble import Parts
     from dowse.query.plan.profiles import Profile
     from dowse.store.embedded import EmbeddedStore
@@ -29,13 +29,23 @@ class Components:
     """Components of one engine, shared by its queries."""
 
     def __init__(
-        self, store: EmbeddedStore, config: Config, embedder: Embedder | str, fusion: FusionKernel | None = None
+        self,
+        store: EmbeddedStore,
+        config: Config,
+        embedder: Embedder | str,
+        fusion: FusionKernel | None = None,
+        legs: tuple[SearchLeg, ...] = (),
     ) -> None:
         self._store = store
         self._config = config
-        self._fusion = fusion
+        self._fusion, self._legs = fusion, legs
+        if legs:
+            from dowse.query.plugins import checked_legs
+
+            checked_legs(legs)
         self._models = self._models_of(embedder)
         self._specs: dict[str, str] = {}
+        self._embedders: dict[str, Embedder] = {}  # of queries, by the model of the index
 
     def request(self, text: str | QueryRequest, fields: dict[str, object]) -> QueryRequest:
         """Return a request: fields override those of the request, which override the settings."""
@@ -55,6 +65,8 @@ class Components:
             return None, ""
         if stats.model is None or not stats.vectors:
             return None, self._no_vectors()
+        if known := self._embedders.get(stats.model):
+            return known, ""
         try:
             embedder = self._models.for_index(self._spec(stats.model))
         except ModelUnavailableError as err:
@@ -66,7 +78,10 @@ class Components:
                 f"the index has vectors of {stats.model}, not of {embedder.model}; "
                 f"run `dowse reembed {embedder.model}` to change, or use --embedder {stats.model}"
             )
-        return embedder, ""
+        from dowse.query.guard import guarded
+
+        self._embedders[stats.model] = guarded(embedder, "embedder")
+        return self._embedders[stats.model], ""
 
     def index_embedder(self, report: Reporter | None = None) -> Embedder | None:
         """Return the embedder of the index."""
@@ -134,6 +149,8 @@ class Components:
 
         return Parts(
             llm=self._llm,
+            rerank_llm=self._rerank_llm,
+            legs=self._legs,
             profiles=self._profiles,
             caches=Caches(),
             fusion_kernel=self._fusion,
@@ -169,6 +186,14 @@ class Components:
         from dowse.models.llm import open_llm
 
         return open_llm(self._config.llm_base_url, self._config.llm_model)
+
+    @cached_property
+    def _rerank_llm(self) -> LLM | None:
+        if not self._config.llm_rerank_model:
+            return None
+        from dowse.models.llm import open_llm
+
+        return open_llm(self._config.llm_base_url, self._config.llm_rerank_model)
 
     @cached_property
     def _cross_encoder(self) -> Reranker | None:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,7 +31,7 @@ QUESTION = "how are retries limited"
 HIT = ScoredChunk(
     "00000000000000aa", "d", "func Retry() {}", "CODE_LOGIC", "shop/retry.go", document_source="shop",
     file_path="retry.go", language="go", start_line=3, end_line=9, symbol_name="Retry", final_score=0.75, stale=False,
-    timestamp=datetime(2026, 1, 2, tzinfo=UTC), meta=(("team", "core"), ("score", "of their own")),
+    timestamp="2026-01-02T00:00:00+00:00", meta=(("team", "core"), ("score", "of their own")),
 )  # fmt: skip
 
 

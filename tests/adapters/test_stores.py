@@ -77,7 +77,7 @@ def test_one_engine_holds_several_collections(collection: DocumentCollection, en
 
 
 def test_a_document_that_cannot_be_added_is_named_and_the_others_stay(collection: DocumentCollection) -> None:
-    with pytest.raises(BadRequestError, match="empty: give either text or data"):
+    with pytest.raises(BadRequestError, match="empty: missing content, or both kinds: give either text or data"):
         collection.put([("new", "text", {}), ("empty", "", {})])
     assert [info.path for info in collection.infos(["new", "empty"])] == ["new"]
 
@@ -241,7 +241,7 @@ def test_max_marginal_relevance_and_scores_of_the_vector_store(engine: Engine) -
     assert next(each.id for each, _ in scored) == "a"
     assert all(0 <= score <= 1 for _, score in scored)
     assert [each.id for each in store.as_retriever(search_kwargs={"filter": {"team": "core"}}).invoke("retry")] == ["b"]
-    with pytest.raises(BadRequestError, match="need as many ids"):
+    with pytest.raises(BadRequestError, match="for as many documents"):
         store.add_documents(store.get_by_ids(["a", "b"]), ids=["1"])
     assert store.delete()
     assert store.similarity_search("retry") == []

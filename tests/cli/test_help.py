@@ -276,7 +276,13 @@ def test_completion_knows_commands_and_flags(empty: Path) -> None:
     from click.shell_completion import BashComplete
 
     complete = BashComplete(cli, {}, "dowse", "_DOWSE_COMPLETE")
-    assert [item.value for item in complete.get_completions([], "re")] == ["related", "remove", "rebuild", "reembed"]
+    assert [item.value for item in complete.get_completions([], "re")] == [
+        "related",
+        "remove",
+        "rebuild",
+        "restore",
+        "reembed",
+    ]
     assert "--files-with-matches" in [item.value for item in complete.get_completions(["search"], "--f")]
     assert "graph_hops=" in [item.value for item in complete.get_completions(["search", "--set"], "graph_")]
 
@@ -350,3 +356,12 @@ def test_doctor_without_an_index_warns_and_passes(empty: Path) -> None:
 
 def test_doctor_fails_when_the_named_index_is_not_there(empty: Path) -> None:
     assert _run("doctor", "--index", "nowhere")[0] == 1
+
+
+def test_doctor_names_the_model_and_half_a_language_model(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOWSE_EMBEDDER", "auto")
+    monkeypatch.setenv("DOWSE_LLM_BASE_URL", "http://127.0.0.1:9/v1")
+    checks = {each["name"]: each for each in json.loads(_run("doctor", "--json")[1])["checks"]}
+    assert checks["embedder"]["state"] == "warn"
+    assert checks["embedder"]["fix"].startswith("dowse models pull ")
+    assert checks["language model"]["fix"] == "dowse config set llm_model NAME"

@@ -215,3 +215,9 @@ def test_former_keys_of_a_profile_are_noted(project: Path, env: dict[str, str]) 
         "[profiles.mine]: steer has no effect any more; remove the key",
     )
     assert Config.load(project.parent, env).notes == ()
+
+
+def test_former_names_of_a_setting_are_read(project: Path, env: dict[str, str]) -> None:
+    (project / "dowse.toml").write_text("scrub_names = 'people.txt'\n")
+    assert Config.load(project, env).pseudonym_names == project / "people.txt"
+    assert Config.load(project, env | {"DOWSE_SCRUB_NAMES": "/names"}).pseudonym_names == Path("/names")

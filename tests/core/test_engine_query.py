@@ -109,7 +109,7 @@ def test_why_not_names_the_stage(engine: Engine) -> None:
 
 
 def test_services_are_there_even_when_there_are_none(engine: Engine) -> None:
-    assert engine.query("retry", expand_graph=True).service_context == ()
+    assert engine.query("retry", expand_graph=True).service_context == {}
     assert engine.services().services == ()
 
 

@@ -56,6 +56,7 @@ def test_the_page_has_an_example_of_each_extension() -> None:
         "packed_reader.py",
         "letter_embedder.py",
         "file_store.py",
+        "starred_leg.py",
         "overlap_reranker.py",
     }
 
@@ -67,6 +68,7 @@ def test_every_script_runs(package: Path, capsys: pytest.CaptureFixture[str]) ->
         "1 node.log 4",
         "2",
         "Delete the old logs.",
+        "1 ['bm25_code', 'bm25_nlp', 'starred', 'fuse']",
         "Delete the old logs.",
     ]
 

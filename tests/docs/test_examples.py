@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = ["filters.md"]
+PAGES = ["filters.md", *sorted(f"profiles/{path.name}" for path in (DOCS / "profiles").glob("*.md"))]
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 _SHOWN = re.compile(r"^ *print\(.*\)  # (.*)$", re.MULTILINE)
 

@@ -23,6 +23,18 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 UPDATE = bool(os.environ.get("DOWSE_UPDATE_GOLDEN"))  # read here: the fixtures below clear the environment
 MODELS = os.environ.get("DOWSE_MODELS")
 PINNED = 5  # hits a question
+GIBBERISH = """
+    asdf qwer zxcv, lkjh poiu mnbv, xyzzy plugh frobnitz, qqq www eee, blorptang snizzle, vorpal tulgey wabe,
+    zzxxccvv, fghj dfgh cvbn, grumble flanx ptooie, hjkl hjkl hjkl, wibble wobble zorch, kdjfhg skdjfh, aoeu snth
+    idhtn, jabberwock slithy toves, mxyzptlk, sdfkjh wqoieu zmxncb, plonk fizzwhistle, gnarfle the garthok,
+    qwertyuiop, bleem florp gazorp, snorkblat qux quuz, uiop jkl nm, thrum dringle wex, vblnk trwpq, oompah zibber
+    zabber, cromulent flibber, yxcv bnmq, splurge wunk wunk, drmble pfft, what is a glorpf, how does snarf the wug,
+    kwyjibo embiggen, zot zot zot, tralfa madore klim, ekki ekki ptang, asdfasdfasdf, xkcd qzvw jjfk, wug blick
+    dax, fep toma gazzer, nonsuch vermiculate zyx, hggttg zarniwoop, brillig gimble, lorem zipsum dolorf, pqowie
+    urytla ksjdhf, mnemnop qrstuvv, tickety boo zonk, ffff gggg hhhh, yada zada wada, qoph zayin tsade, skibble
+    dibble
+"""
+GIBBERISH_QUERIES = [" ".join(each.split()) for each in GIBBERISH.split(",")]
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +107,21 @@ def test_the_real_model_finds_nine_of_ten(real: Engine) -> None:
 def test_the_real_model_finds_most_paraphrases(real: Engine) -> None:
     """Which share no word with their answer: words alone find none of them."""
     assert _recall(real, {"paraphrase"}) >= 0.8
+
+
+def test_no_hit_for_gibberish_is_shown_above_20_per_cent(words: Engine) -> None:
+    _check_gibberish(words)
+
+
+@pytest.mark.model
+def test_no_hit_for_gibberish_is_shown_above_20_per_cent_with_vectors(real: Engine) -> None:
+    _check_gibberish(real)
+
+
+def _check_gibberish(engine: Engine) -> None:
+    assert len(GIBBERISH_QUERIES) == 50
+    for text in GIBBERISH_QUERIES:
+        for group in ("none", "document"):
+            result = engine.query(text, group=group)
+            shown = [chunk for each in result.groups for chunk in each.chunks] or result.chunks
+            assert max((chunk.confidence or 0.0 for chunk in shown), default=0.0) <= 0.2, text

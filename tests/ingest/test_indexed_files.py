@@ -104,9 +104,9 @@ def test_a_missing_grammar_is_noted_once_with_its_extra(tmp_path: Path, monkeypa
     monkeypatch.setattr(pipeline, "has_grammar", lambda _name: False)
     folder = checkout(tmp_path / "a")
     for number in range(3):
-        (folder / f"Main{number}.kt").write_text("fun main() {\n    println(1)\n}\n")
+        (folder / f"Main{number}.swift").write_text("func main() {\n    print(1)\n}\n")
     (note,) = [each for each in run(tmp_path / "index", folder).notes if "langs" in each]
-    assert "3 files of kotlin" in note
+    assert "3 files of swift" in note
 
 
 def test_masked_secrets_are_listed_by_place_and_kind(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import dowse
 import sample_truth as truth
+from dowse.ingest.manifests.env import filled
 from dowse.ingest.services.addresses import Address, addresses, bare_addresses, short
 from dowse.ingest.services.facts import _facts, with_facts
 from dowse.ingest.services.graph import names_of, service_graph
@@ -154,8 +155,8 @@ def test_every_chunk_is_asked_for_what_it_holds_whatever_the_others_do(texts: li
     """All chunks of a file are looked through at once, and most hold nothing."""
     code = replace(PLAIN, corpus_type="CODE_LOGIC", language="python")
     document = of_chunks("pay/main.py", [replace(code, text=text) for text in dict.fromkeys(texts)])
-    wanted = [fact.name for chunk in document.chunks for fact in dict.fromkeys(_facts(chunk))]
-    assert [fact.name for fact in with_facts(document).facts] == wanted
+    wanted = [name for chunk in document.chunks for name, _ in {(each.name, each.kind) for each in _facts(chunk)}]
+    assert sorted(fact.name for fact in with_facts(document).facts) == sorted(wanted)
 
 
 def test_a_config_map_counts_for_whoever_takes_it(tmp_path: Path, index_folder: Path) -> None:
@@ -188,6 +189,205 @@ def test_a_config_map_counts_for_whoever_takes_it(tmp_path: Path, index_folder: 
     assert [(each.name, each.external) for each in found.services] == [("cache", True), ("idle", False), ("web", False)]
 
 
+# --- values from environment files ----------------------------------------------------------------------
+
+SHOP = """\
+services:
+  web:
+    build: ./web
+    env_file: [web.env]
+    environment:
+      - CART_ADDR
+      - MAIL_URL=http://${MAIL_HOST:-mail}:${MAIL_PORT}
+      - LOG_DSN=Host=${LOG_HOST};Username=x
+      - OUTSIDE_URL
+      - MISSING_ADDR
+    depends_on:
+      ads:
+        condition: service_started
+      migrate:
+        condition: service_completed_successfully
+  cart: {image: "cart:1"}
+  mail: {image: "mail:1"}
+  ads: {image: "ads:1"}
+  stock: {image: "stock:1"}
+  logs: {image: "postgres:17"}
+  migrate: {image: "migrate:1"}
+"""
+DOT_ENV = """\
+# addresses
+CART_PORT=7070
+CART_ADDR="cart:${CART_PORT}"  # of the cart
+export MAIL_PORT=8025
+LOG_HOST=logs
+OUTSIDE_URL=https://hidden-partner.example/token-4711
+"""
+
+
+def test_compose_takes_values_from_environment_files_and_cites_the_lines(tmp_path: Path, index_folder: Path) -> None:
+    files = {"compose.yaml": SHOP, ".env": DOT_ENV, "web.env": "STOCK_ADDR=stock:9000\n"}
+    graph = graph_of(tmp_path / "src", files, index_folder)
+    reasons = {edge.target: edge.description.partition(": ")[2] for edge in graph.edges}
+    line = {text: number for number, text in enumerate(map(str.strip, SHOP.splitlines()), 1)}
+    assert reasons == {
+        "cart": f"CART_ADDR is set by an environment file (compose.yaml:{line['- CART_ADDR']})",
+        "mail": f"MAIL_URL is set by an environment file (compose.yaml:{line['- CART_ADDR'] + 1})",
+        "logs": f"LOG_DSN is set by an environment file (compose.yaml:{line['- CART_ADDR'] + 2})",
+        "stock": f"STOCK_ADDR is set by an environment file (compose.yaml:{line['env_file: [web.env]']})",
+        "ads": f"depends on ads (compose.yaml:{line['ads:']})",
+    }
+
+
+def test_values_of_environment_files_are_never_stored(tmp_path: Path, index_folder: Path) -> None:
+    graph = graph_of(tmp_path / "src", {"compose.yaml": SHOP, ".env": DOT_ENV}, index_folder)
+    assert not any(service.external for service in graph.services)
+    stored = b"".join(path.read_bytes() for path in index_folder.rglob("*") if path.is_file())
+    assert b"CART_ADDR" in stored
+    assert not [value for value in (b"hidden-partner", b"token-4711", b"7070", b"8025") if value in stored]
+
+
+def test_a_changed_environment_file_changes_the_graph(tmp_path: Path, index_folder: Path) -> None:
+    folder = tmp_path / "src"
+    assert ("web", "cart") in ends(graph_of(folder, {"compose.yaml": SHOP, ".env": DOT_ENV}, index_folder))
+    changed = graph_of(folder, {".env": DOT_ENV.replace('"cart:', '"stock:')}, index_folder)
+    assert {("web", "stock")} <= ends(changed)
+    assert ("web", "cart") not in ends(changed)
+
+
+def ends(graph: ServiceGraph) -> set[tuple[str, str]]:
+    return {(edge.source, edge.target) for edge in graph.edges}
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "used"),
+    [
+        ("$A-${A}", "1-1", True),
+        ("${A:-x}", "1", True),
+        ("${EMPTY:-x}", "x", False),
+        ("${EMPTY-x}", "", True),
+        ("${NO:-x}", "x", False),
+        ("${NO:-${A}}", "1", True),
+        ("${NO:+x}${A:+y}", "y", False),
+        ("${NO} $$A ${A", "${NO} $A ${A", False),
+    ],
+)
+def test_variables_are_filled_in_as_compose_does(text: str, value: str, used: bool) -> None:
+    assert filled(text, {"A": "1", "EMPTY": ""}) == (value, used)
+
+
+@given(st.text(alphabet="${}:-+?A B", max_size=40))
+def test_any_value_can_be_filled_in(text: str) -> None:
+    assert len(filled(text, {"A": "1"})[0]) <= len(text)
+
+
+# --- kustomize, Helm and several repositories -------------------------------------------------------------
+
+
+def test_patches_of_a_kustomization_show_edges_on_their_lines(tmp_path: Path, index_folder: Path) -> None:
+    kustomization = """\
+        resources: [base.yaml]
+        patches:
+        - patch: |-
+            apiVersion: apps/v1
+            kind: Deployment
+            metadata: {name: web}
+            spec:
+              template:
+                spec:
+                  containers:
+                  - name: server
+                    env:
+                    - name: TRACE_ADDR
+                      value: collector:4317
+        - target: {kind: Deployment, name: web}
+          patch: |-
+            - op: add
+              path: /spec/template/spec/containers/0/env/-
+              value:
+                name: CART_ADDR
+                value: cart:7070
+        - target: {kind: Deployment, name: web}
+          path: changes.json
+        configMapGenerator:
+        - name: settings
+          literals: [MAIL_ADDR=mail:25]
+        """
+    base = "".join(
+        f"apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\n---\n"
+        for name in ("collector", "cart", "mail", "ads")
+    )
+    workload = """\
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: web}
+        spec:
+          template:
+            spec:
+              containers:
+              - name: server
+                envFrom: [{configMapRef: {name: settings}}]
+        """
+    changes = '[{"op": "add", "path": "/x", "value": {"name": "ADS_ADDR", "value": "ads:80"}}]'
+    files = {"o/kustomization.yaml": kustomization, "o/changes.json": changes, "o/base.yaml": base + dedent(workload)}
+    graph = graph_of(tmp_path / "src", files, index_folder)
+    found = {edge.target: edge.description.rpartition("(")[2] for edge in graph.edges}
+    places = {"collector": 13, "cart": 20, "ads": 22, "mail": 26}
+    assert found == {name: f"o/kustomization.yaml:{line})" for name, line in places.items()}
+    assert {service.name for service in graph.services} == {"web", "collector", "cart", "mail", "ads"}
+
+
+def test_a_helm_template_with_its_values_is_the_service_it_renders_to(tmp_path: Path, index_folder: Path) -> None:
+    template = """\
+        {{- if .Values.web.create }}
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata:
+          name: {{ .Values.web.name }}
+          labels:
+            {{- include "shop.labels" . | nindent 4 }}
+        spec:
+          template:
+            spec:
+              containers:
+              - name: server
+                image: {{ .Values.images.repository }}/web:{{ .Values.images.tag | default .Chart.AppVersion }}
+                env:
+                - name: CART_ADDR
+                  value: "{{ .Values.cart.name }}:7070"
+                - name: MAIL_ADDR
+                  value: "{{ include "shop.mail" . }}:25"
+        {{- end }}
+        """
+    service = "apiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .Values.cart.name | quote }}\n"
+    files = {
+        "shop/Chart.yaml": "apiVersion: v2\nname: shop-chart\nversion: 1.0.0\n",
+        "shop/values.yaml": "web: {create: true, name: front}\ncart:\n  name: basket\n",
+        "shop/templates/web.yaml": template,
+        "shop/templates/cart.yaml": service,
+    }
+    graph = graph_of(tmp_path / "src", files, index_folder)
+    assert [(edge.source, edge.target, edge.description.rpartition("(")[2]) for edge in graph.edges] == [
+        ("front", "basket", "shop/templates/web.yaml:15)")
+    ]
+    assert {service.name for service in graph.services} == {"front", "basket"}  # and not the chart
+
+
+def test_services_of_one_name_in_two_repositories_stay_two(tmp_path: Path, index_folder: Path) -> None:
+    def text(target: str) -> str:
+        return (
+            f"services:\n  web:\n    image: web:1\n    environment: {{A_URL: 'http://{target}'}}\n"
+            f"  {target}:\n    image: x:1\n"
+        )
+
+    graph_of(tmp_path / "one", {"compose.yaml": text("cart")}, index_folder)
+    graph = graph_of(tmp_path / "two", {"compose.yaml": text("mail")}, index_folder)
+    assert ends(graph) == {("one/web", "cart"), ("two/web", "mail")}
+    caller = "services:\n  bot:\n    image: b:1\n    environment: {W_URL: 'http://web', M_URL: 'http://mail'}\n"
+    graph = graph_of(tmp_path / "three", {"compose.yaml": caller}, index_folder)
+    assert ends(graph) == {("one/web", "cart"), ("two/web", "mail"), ("bot", "mail")}  # `web` may be either
+    assert {each.name for each in graph.services} == {"one/web", "two/web", "cart", "mail", "bot"}
+
+
 def test_the_graph_follows_changes_and_removals(tmp_path: Path, index_folder: Path) -> None:
     folder = tmp_path / "src"
     first = COMPOSE.replace("{SETTING}", "{AUTH_URL: http://auth-service}")
@@ -217,9 +417,58 @@ def test_files_belong_to_the_nearest_service(tmp_path: Path, index_folder: Path)
     }  # fmt: skip
 
 
+MANIFEST = "apiVersion: v1\nkind: Service\nmetadata:\n  name: {name}\nspec:\n  ports: [{{port: 80}}]\n"
+
+
+def test_code_beside_the_manifests_of_its_service_belongs_to_it(tmp_path: Path, index_folder: Path) -> None:
+    order = "kind: Deployment\nmetadata:\n  name: order-service\nspec:\n  template:\n    spec:\n      containers:\n" + (
+        "      - name: app\n        env: [{name: AUTH_URL, value: 'http://auth-service:80'}]\n"
+    )
+    files = {
+        "auth-service/user.go": "package auth\n\nfunc GetUser(id string) string { return id }\n",
+        "auth-service/deploy/service.yaml": MANIFEST.format(name="auth-service"),
+        "order-service/order.go": "package order\n\nfunc CreateOrder() string { return GetUser() }\n",
+        "order-service/k8s/base/deployment.yaml": order,
+        "order-service/k8s/base/service.yaml": MANIFEST.format(name="order-service"),
+        "infra/deploy/other.yaml": MANIFEST.format(name="elsewhere"),
+        "infra/tool.go": "package infra\n\nfunc Tool() {}\n",
+    }
+    graph_of(tmp_path / "src", files, index_folder)
+    with dowse.open(index_folder, embedder="none") as engine:
+        found = engine.query("GetUser", service_filter=["auth-service"], corpus_filter=["CODE_LOGIC"])
+        assert [hit.file_path for hit in found.chunks] == ["auth-service/user.go"]
+        context = engine.query("CreateOrder", corpus_filter=["CODE_LOGIC"], expand_graph=True).service_context
+        assert context
+        assert [(name, each.calls) for name, each in dict(context).items() if name == "order-service"] == [
+            ("order-service", ("auth-service",))
+        ]
+        assert engine.show(str(tmp_path / "src" / "infra" / "tool.go"))[0].service_name is None
+
+
+def test_the_folder_of_a_dockerfile_that_compose_names_belongs_to_its_service(
+    tmp_path: Path, index_folder: Path
+) -> None:
+    files = {
+        "compose.yaml": "".join(
+            f"{'services:' if name == 'cart' else ''}\n  {name}:\n    build: {{context: ./, dockerfile: '{file}'}}\n"
+            for name, file in (("cart", "${CART_FILE}"), ("mail", "src/mail/Dockerfile"))
+        ),
+        ".env": "CART_FILE=./src/cart/src/Dockerfile\n",
+        "src/cart/src/main.py": "a = 1\n",
+        "src/mail/main.py": "b = 1\n",
+    }
+    graph_of(tmp_path / "src", files, index_folder)
+    with dowse.open(index_folder, embedder="none") as engine:
+        names = [engine.show(str(tmp_path / "src" / path))[0].service_name for path in list(files)[2:]]
+    assert names == ["cart", "mail"]
+
+
 # --- names and addresses ------------------------------------------------------------------------------
 
-NAMES = names_of(["auth-service", "user-billing", "booking-api", "kafka"], {"login": "auth-service"}, ["prod"])
+NAMES = names_of(
+    {name: name for name in ("auth-service", "user-billing", "booking-api", "kafka")} | {"login": "auth-service"},
+    ["prod"],
+)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +497,7 @@ def test_a_host_means_a_service_by_its_whole_name_or_not_at_all(host: str, servi
 
 
 def test_a_name_that_two_services_fit_means_neither() -> None:
-    names = names_of(["auth-service", "service-auth"], {}, [])
+    names = names_of({"auth-service": "auth-service", "service-auth": "service-auth"}, [])
     assert names.resolve("auth-svc") is None
     assert names.resolve("auth-service") == "auth-service"
 

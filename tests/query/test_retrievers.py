@@ -56,9 +56,9 @@ def test_pipeline_answers_as_its_profile(store: MemoryStore) -> None:
 
 def test_hybrid_takes_weights_of_both_names(store: MemoryStore) -> None:
     """alpha = 1 − keyword weight; two that differ are refused."""
-    assert HybridRetriever(store).profile().alpha == 1 - 0.3
-    assert HybridRetriever(store, keyword_weight=0.4).profile().alpha == 1 - 0.4
-    assert HybridRetriever(store, alpha=0.6, keyword_weight=0.4).profile().alpha == 0.6
+    assert HybridRetriever(store).profile.alpha == 1 - 0.3
+    assert HybridRetriever(store, keyword_weight=0.4).profile.alpha == 1 - 0.4
+    assert HybridRetriever(store, alpha=0.6, keyword_weight=0.4).profile.alpha == 0.6
     with pytest.raises(BadRequestError, match=r"alpha is 0.6 and keyword_weight is 0.3, which do not add up to 1"):
         HybridRetriever(store, EMBEDDER, alpha=0.6, keyword_weight=0.3).retrieve("q")
 
@@ -75,12 +75,14 @@ def test_hybrid_honours_an_alpha_of_zero_and_one(store: MemoryStore) -> None:
 
 def test_hybrid_replaces_children_reranks_and_drops(store: MemoryStore) -> None:
     """Parents, then reranker, then the minimum, then the trim."""
-    retriever = HybridRetriever(store, EMBEDDER, OverlapReranker(), min_score=0.3)
+    retriever = HybridRetriever(store, EMBEDDER, reranker=OverlapReranker(), min_score=0.3)
     found = retriever.retrieve("kubectl rollout undo", 5)
     assert found[0].level == "section"
     assert found[0].rerank_score == 1.0
     assert all(each.final_score >= 0.3 for each in found)
-    assert len(found) < len(HybridRetriever(store, EMBEDDER, OverlapReranker()).retrieve("kubectl rollout undo", 5))
+    assert len(found) < len(
+        HybridRetriever(store, EMBEDDER, reranker=OverlapReranker()).retrieve("kubectl rollout undo", 5)
+    )
 
 
 def test_hybrid_filters_both_legs(store: MemoryStore) -> None:

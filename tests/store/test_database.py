@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -149,9 +150,9 @@ def test_a_chunk_comes_out_of_its_body_as_it_went_in() -> None:
     for chunk in (plain, replace(plain, section_path="A > B", page=3, meta=(("team", "x"),), content_hash="ab" * 16)):
         body = encoded(chunk)
         assert b"null" not in body
-        found = decoded(body)
+        found = decoded(body, crc32(body))
         assert found == chunk
-        assert decoded(body, 7) == replace(chunk, connection_count=7)
+        assert decoded(body, crc32(body), 7) == replace(chunk, connection_count=7)
 
 
 # --- the write-ahead log ----------------------------------------------------------------------------

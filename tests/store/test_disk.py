@@ -6,13 +6,14 @@ import os
 import random
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from dowse.errors import BadRequestError, StorageError
 from dowse.filters import Ne
+from dowse.identity import number_id
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.verify import verify
 from dowse.store.writer import EmbeddedWriter
@@ -134,6 +135,48 @@ def test_no_space_for_a_new_index_is_an_error(small_disk: Path) -> None:
         EmbeddedStore(small_disk / "index")
     (small_disk / "ballast").unlink()
     EmbeddedStore(small_disk / "index").close()
+
+
+def _write(store: EmbeddedStore) -> None:
+    writer = store.writer()
+    try:
+        _publish(writer, 2)
+    finally:
+        with suppress(StorageError):
+            writer.close()
+
+
+@pytest.mark.parametrize("unpublished", [False, True])
+def test_an_index_on_a_full_disk_opens_and_answers(
+    small_disk: Path, unpublished: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    index, ballast = small_disk / "index", small_disk / "ballast"
+    store = EmbeddedStore(index)
+    writer = store.writer()
+    _embed(writer, 0)
+    if unpublished:
+        _put(writer, 1)
+        writer._lock.close()  # as a killed writer leaves it
+    else:
+        writer.close()
+    store.close()
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while file.write(bytes(512)):
+            pass
+    store = EmbeddedStore(index)
+    assert len(store.reader().search_words("bm25_code", ["name0"], 10, ()).ids) == 6
+    assert len(store.reader().get([number_id(int(store.reader().ids[0]))])) == 1
+    assert ("answers come from what was published before" in caplog.text) is unpublished
+    with pytest.raises(StorageError, match=r"cannot write|no space"):
+        _write(store)
+    ballast.unlink()
+    with closing(EmbeddedStore(index)) as other:  # and an open store sees what is written when there is space again
+        writer = other.writer()
+        _publish(writer, 3)
+        writer.close()
+        assert len(store.reader().search_words("bm25_code", ["name3"], 10, ()).ids) == 6
+        check_all(other, [0, 3, *([1] if unpublished else [])])
+    store.close()
 
 
 # --- places that cannot be written to -----------------------------------------------------------------

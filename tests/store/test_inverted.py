@@ -143,7 +143,7 @@ def test_a_missing_run_is_noticed(tmp_path: Path) -> None:
     part = write(tmp_path, [10, 10])
     files = {name: each for name, each in part.state.files.items() if not name.startswith("run-0-")}
     assert len(files) < len(part.state.files)
-    with pytest.raises(CorruptIndexError, match="lacks a run"):
+    with pytest.raises(CorruptIndexError, match="is missing"):
         InvertedReader(PartReader(tmp_path, replace(part.state, files=files)))
 
 

@@ -123,7 +123,7 @@ def test_rows_that_are_older_than_their_vectors_are_noticed(index_folder: Path) 
     update(store, "b.py", "gamma")
     store.close()
     rows.write_bytes(before)
-    with pytest.raises(CorruptIndexError, match="lost chunks"):
+    with pytest.raises(CorruptIndexError, match="chunks are missing"):
         EmbeddedStore(index_folder, read_only=True).reader()
     store = EmbeddedStore(index_folder)
     assert [found(store, word) for word in ("alpha", "beta", "gamma")] == [1, 0, 1]

@@ -27,7 +27,7 @@ def langchain_filter(given: Mapping[str, Any] | Clause | Filter | None) -> Filte
 def _of_key(key: str, value: Any) -> Filter:
     if key in ("$and", "$or"):
         if not isinstance(value, list):
-            raise BadRequestError(f"{key} takes a list of filters")
+            raise BadRequestError(f"{key} needs a list of filters")
         filters = tuple(map(langchain_filter, value))
         return (Or(filters),) if key == "$or" else tuple(clause for each in filters for clause in each)
     if key == "$not":
@@ -67,7 +67,7 @@ def compared(field: str, operator: str, value: Any) -> Clause:
         return Not((compared(field, "==" if operator == "!=" else "in", value),))
     if operator == "in":
         if not isinstance(value, list):
-            raise BadRequestError(f"the operator 'in' takes a list, not {value!r}")
+            raise BadRequestError(f"the operator 'in' needs a list, not {value!r}")
         return In(field, tuple(map(_plain, value)))
     if operator == "==":
         return Not((Prefix(field, ""),)) if value is None else Eq(field, _plain(value))
@@ -92,7 +92,7 @@ def _ordered(value: Any) -> Value:
         if isinstance(value, str):
             datetime.fromisoformat(value)
     except ValueError as err:
-        raise BadRequestError(f"{value!r} has no order; compare numbers or ISO 8601 dates") from err
+        raise BadRequestError(f"cannot compare {value!r}; use a number or an ISO 8601 date") from err
     if not isinstance(value, str | int | float):
-        raise BadRequestError(f"{value!r} has no order; compare numbers or ISO 8601 dates")
+        raise BadRequestError(f"cannot compare {value!r}; use a number or an ISO 8601 date")
     return value

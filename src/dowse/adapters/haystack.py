@@ -75,7 +75,7 @@ class HaystackDocumentStore:
     def write_documents(self, documents: list[Document], policy: DuplicatePolicy = DuplicatePolicy.NONE) -> int:
         """Write documents and return their number. BadRequestError names those that could not be written."""
         if not isinstance(documents, list) or not all(isinstance(each, Document) for each in documents):
-            raise ValueError("write_documents takes a list of Haystack documents")
+            raise ValueError("write_documents needs a list of Haystack documents")
         if policy in (DuplicatePolicy.FAIL, DuplicatePolicy.SKIP):
             known = {info.path for info in self.collection.infos([each.id for each in documents])}
             if known and policy is DuplicatePolicy.FAIL:

@@ -98,7 +98,7 @@ class LangChainVectorStore(VectorStore):
         """Add or replace documents by id, and return their ids."""
         given = [each.id for each in documents] if ids is None else list(ids)
         if len(given) != len(documents):
-            raise BadRequestError(f"{len(documents)} documents need as many ids, not {len(given)}")
+            raise BadRequestError(f"expected {len(documents)} ids for as many documents, got {len(given)}")
         names = [each or str(uuid4()) for each in given]
         rows = zip(names, documents, strict=True)
         self._documents.put((name, each.page_content, each.metadata) for name, each in rows)

@@ -24,7 +24,7 @@ def metadata(hit: ScoredChunk) -> dict[str, Plain]:
     """Return `citation`, `score` (`final_score`) and other fields by the names of the JSON results."""
     found: dict[str, Plain | None] = {name: getattr(hit, name) for name in _FIELDS}
     found |= {"chunk_id": hit.id, "citation": cited(hit), "title": titled(hit), "score": hit.final_score}
-    found["timestamp"] = None if hit.timestamp is None else hit.timestamp.isoformat()
+    found["timestamp"] = hit.timestamp
     found |= {META + key: value for key, value in hit.meta}
     return {name: value for name, value in found.items() if value not in (None, "")}
 

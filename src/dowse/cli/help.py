@@ -30,6 +30,8 @@ COMMANDS = (
     ("link", "manage.index:link", "Rebuild the links between code, docs and conversations."),
     ("remove", "manage.index:remove", "Remove documents from the index."),
     ("rebuild", "manage.index:rebuild", "Rebuild search structures from the stored documents."),
+    ("backup", "manage.backup:backup", "Write the index to one checked file."),
+    ("restore", "manage.backup:restore", "Make an index from a backup."),
     ("reembed", "manage.index:reembed", "Recompute all vectors with another model."),
     ("eval", "evaluate.eval:evaluate", "Measure the quality of the results."),
     ("judge", "evaluate.judge:judge", "Grade results, for `dowse eval --judged`."),

@@ -15,7 +15,6 @@ from rich.text import Text
 
 from dowse.serve.best_line import MarkedLine, Marker
 from dowse.serve.plain_text import (
-    SCORE_DIGITS,
     ChunkLocation,
     ChunkLocator,
     clean_line,
@@ -82,7 +81,7 @@ def _print_hit(
     lines = f"{chunk.start_line}-{chunk.end_line}" if chunk.start_line else page
     about = chunk.qualified_name or chunk.symbol_name or chunk.section_path or chunk.document_title
     head = Text().append(f" {rank:>2} ", "bold")
-    head.append(f"{chunk.final_score:.{SCORE_DIGITS}f}  ", "cyan")
+    head.append(f"{chunk.confidence or 0.0:>4.0%}  ", "cyan")
     head.append(f"{lines}  {clean_line(about)}".rstrip())
     head.append(f"  {chunk.corpus_type}  {chunk.id}", "dim")
     if chunk.stale:

@@ -106,7 +106,7 @@ def _fill(
         batches = _batches(missing, dataset, report)
         if cut:
             added = (_new_document(dataset.name, each) for batch in batches for each in batch)
-            problems = add_documents(store, writer, added, Config().max_file_bytes).problems
+            problems = add_documents(store, writer, added, Config()).problems
         else:
             for batch in batches:
                 writer.put([as_document(dataset.name, each) for each in batch])

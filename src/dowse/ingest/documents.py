@@ -10,16 +10,16 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from dowse.config import Config
 from dowse.errors import BadRequestError
 from dowse.filters import moment_seconds
-from dowse.identity import bytes_hash, content_hash, document_id
+from dowse.identity import content_hash, document_id
 from dowse.ingest.links.linker import ExtractionCache, link
 from dowse.ingest.privacy.pseudonyms import pseudonymizer_of
 from dowse.ingest.readers.registry import ReaderFactory, find_readers
@@ -29,6 +29,7 @@ from dowse.ingest.services.graph import link_services
 from dowse.ingest.sources.kinds import classify
 from dowse.ingest.sources.requests import ADDED_ROOT
 from dowse.ports import FileKind, Store, StoreWriter
+from dowse.private_hash import private_hash
 from dowse.reports import IndexReport, Problem
 from dowse.types import Chunk, CorpusType, Document, Source
 
@@ -81,12 +82,10 @@ def new_document(given: Any) -> NewDocument:
         raise BadRequestError(f"invalid document: {err}") from err
 
 
-def add_documents(
-    store: Store, writer: StoreWriter, given: Iterable[Any], max_bytes: int, scrub_names: Path | None = None
-) -> IndexReport:
+def add_documents(store: Store, writer: StoreWriter, given: Iterable[Any], config: Config) -> IndexReport:
     """Write documents: durable and searchable by words when it returns. A bad one is a problem of the report."""
     started = monotonic()
-    run = _AddRun(store, writer, max_bytes, scrub_names)
+    run = _AddRun(store, writer, config)
     rows = enumerate(given, start=1)
     while part := list(islice(rows, GROUP)):
         run.group(part)
@@ -110,16 +109,16 @@ def remove_documents(store: Store, writer: StoreWriter, ids: Collection[str]) ->
 class _AddRun:
     """State of one call."""
 
-    def __init__(self, store: Store, writer: StoreWriter, max_bytes: int, scrub_names: Path | None) -> None:
+    def __init__(self, store: Store, writer: StoreWriter, config: Config) -> None:
         self.report = IndexReport()
         self.extracted = ExtractionCache()
         self._store = store
         self._writer = writer
-        self._max_bytes = max_bytes
+        self._max_bytes = config.max_file_bytes
         self._factories = find_readers()
         self._reader = FileReader(self._factories)
         self._sources = {source.name: source.root for source in store.sources()}
-        self._pseudonyms = pseudonymizer_of(store, scrub_names)
+        self._pseudonyms = pseudonymizer_of(store, config.pseudonym_names)
 
     def group(self, rows: Sequence[tuple[int, Any]]) -> None:
         """Read and write a group in one transaction; of two documents with one id, the later one counts."""
@@ -127,13 +126,14 @@ class _AddRun:
         problems: list[Problem] = []
         for number, row in rows:
             try:
-                each = _checked(new_document(row), self._max_bytes)
+                row = new_document(row)  # from here on a problem has the name of the document
+                each = _checked(row, self._max_bytes)
                 self._register(each.source)
             except BadRequestError as err:
                 name = row.get("id") if isinstance(row, dict) else getattr(row, "id", "")
                 problems.append(Problem(name if name and isinstance(name, str) else f"document {number}", str(err)))
                 continue
-            found[document_id(each.source, each.id)] = each, bytes_hash(_ENCODE(each))
+            found[document_id(each.source, each.id)] = each, private_hash(_ENCODE(each))
         stored = {info.id: info.content_hash for info in self._store.reader().documents_of(list(found))}
         documents, masked_count = [], 0
         for key, (each, state) in found.items():

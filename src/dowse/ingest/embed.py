@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from dowse.errors import CorruptIndexError
@@ -21,11 +21,12 @@ def embed_backlog(
     *,
     batch: int = BATCH,
     threads: int = THREADS,
+    stop: Callable[[], bool] | None = None,
 ) -> int:
     """Embed all texts that have no vector; return their number.
 
     The caller has called `writer.use_model`. Each batch is stored when it is done, so that an interruption loses at
-    most the batches in progress.
+    most the batches in progress. `stop` is called between batches.
     """
 
     def embed(group: Sequence[Pending]) -> Matrix:
@@ -46,6 +47,8 @@ def embed_backlog(
                 done += len(group)
                 if report:
                     report(Progress("embed", done, max(total, done)))
+                if stop and stop():
+                    return done
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
     return done

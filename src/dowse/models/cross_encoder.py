@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dowse.config import default_models_folder
 from dowse.errors import BadRequestError, ModelUnavailableError, NotFoundError
 from dowse.identity import embedded_text
 from dowse.models import registry
@@ -22,7 +23,7 @@ from dowse.models.onnx.recipe import identity
 from dowse.models.onnx.weights import FolderWeights, open_weights
 from dowse.ports import Candidate, Reporter
 
-DEFAULT = "cross-encoder/ms-marco-MiniLM-L-6-v2"
+DEFAULT = registry.RERANKERS[0].hub_id
 MAX_TOKENS = 512  # of a pair; the models of this family were trained with it
 _STEEPEST = 700.0  # e^710 is beyond a float
 
@@ -34,19 +35,24 @@ def open_cross_encoder(
     spec = spec.strip()
     if spec in ("", NONE):
         return None
+    folder = _located(spec, models_folder, progress, allow_fetch=allow_fetch)
+    return CrossEncoderReranker(folder, folder.resolve().name if Path(spec).is_dir() else spec, threads=threads)
+
+
+def _located(spec: str, models_folder: Path, progress: Reporter | None = None, *, allow_fetch: bool = True) -> Path:
+    """Return the folder of a model, whose files have the hashes that were recorded when they were fetched."""
     folder = Path(spec).expanduser()
     if folder.is_dir():
-        return CrossEncoderReranker(folder, folder.resolve().name, threads=threads)
+        return folder
     if spec.startswith(PATH_STARTS):
         raise NotFoundError(f"no model folder {folder}; set DOWSE_RERANKER to an existing folder or a hub id")
     if not registry.HUB_ID.fullmatch(spec):
         raise BadRequestError(f"reranker {spec!r} is neither a folder nor a hub id; try {DEFAULT}")
-    folder = on_this_machine(spec, models_folder, progress, allow_fetch=allow_fetch)
-    return CrossEncoderReranker(folder, spec, threads=threads)
+    return registry.unchanged(on_this_machine(spec, models_folder, progress, allow_fetch=allow_fetch))
 
 
 class CrossEncoderReranker:
-    """`dowse.ports.Reranker` of a local model that reads query and passage together.
+    """`dowse.ports.Reranker` of a local model that reads query and passage together: a folder, or a hub id to fetch.
 
     A passage that is too long is cut; the query is cut only if it alone fills half the window. One output is mapped
     to [0,1] by 1/(1 + e^−logit), which keeps the order; two outputs by their difference.
@@ -54,9 +60,10 @@ class CrossEncoderReranker:
 
     def __init__(
         self,
-        folder: Path,
+        model_path: Path | str | None = None,
         name: str | None = None,
         *,
+        models_folder: Path | None = None,
         threads: int = 1,
         exact: bool = False,
         max_tokens: int = MAX_TOKENS,
@@ -64,6 +71,10 @@ class CrossEncoderReranker:
     ) -> None:
         from tokenizers import Tokenizer
 
+        if not isinstance(model_path, Path):
+            name = name or model_path or DEFAULT
+            model_path = _located(str(model_path or DEFAULT), models_folder or default_models_folder())
+        folder = model_path
         weights = open_weights(folder)
         if not isinstance(weights, FolderWeights):
             raise BadRequestError(f"{folder} holds an embedding model, not a cross-encoder; try {DEFAULT}")
@@ -101,9 +112,19 @@ class CrossEncoderReranker:
 
     def rerank(self, query: str, candidates: Sequence[Candidate], top_k: int | None = None) -> list[Candidate]:
         """Sort and trim the candidates; `Candidate.value` is the new score."""
-        scored = zip(candidates, self.score(query, candidates), strict=True)
-        found = [Candidate(each.chunk, score) for each, score in scored if score is not None]
-        return sorted(found, key=lambda each: -each.value)[:top_k]
+        return self.rerank_many([(query, candidates)], top_k)[0]
+
+    def rerank_many(
+        self, questions: Sequence[tuple[str, Sequence[Candidate]]], top_k: int | None = None
+    ) -> list[list[Candidate]]:
+        """Rerank the candidates of several questions in one batch."""
+        pairs = [(self._cut(query), embedded_text(each.chunk)) for query, found in questions for each in found]
+        scores = iter(in_threads(lambda pair: self._score(*pair), pairs, self._threads))
+        found = [
+            [Candidate(each.chunk, next(scores), each.value, each.source) for each in candidates]
+            for _, candidates in questions
+        ]
+        return [sorted(each, key=lambda candidate: -candidate.value)[:top_k] for each in found]
 
     def _score(self, query: str, passage: str) -> float:
         pair = self._tokenizer.encode(query, plain(passage[: self._tokens * CHARACTERS_PER_TOKEN]))

@@ -154,11 +154,13 @@ def _pull_hub(hub_id: str, models_folder: Path, progress: Reporter | None) -> Pa
         folder = scratch / "model"
         folder.mkdir()
         try:
-            download_files(hub_id, REQUIRED_FILES, folder, optional=OPTIONAL_FILES)
+            revision = registry.revision_of(hub_id)
+            download_files(hub_id, REQUIRED_FILES, folder, optional=OPTIONAL_FILES, revision=revision)
         except ModelUnavailableError as err:
             raise ModelUnavailableError(
                 f"model {hub_id!r} is unavailable: {err}. Give a folder instead, or a name from `dowse models list`"
             ) from err
+        registry.record_hashes(folder)
         if not target.exists():
             folder.rename(target)
     return target

@@ -15,7 +15,9 @@ from dowse.errors import ModelUnavailableError
 _TIMEOUT_S = 10.0
 
 
-def download_files(hub_id: str, names: Sequence[str], into: Path, *, optional: Sequence[str] = ()) -> None:
+def download_files(
+    hub_id: str, names: Sequence[str], into: Path, *, optional: Sequence[str] = (), revision: str | None = None
+) -> None:
     """Copy the named files below `into`; an optional one may be missing from the repository."""
     import huggingface_hub
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
@@ -26,11 +28,12 @@ def download_files(hub_id: str, names: Sequence[str], into: Path, *, optional: S
     cache = into.parent / f"{into.name}-hub-cache"
     with _translated(hub_id, names[0]):
         # One request without retries first: an offline machine would otherwise wait for half a minute.
-        huggingface_hub.get_hf_file_metadata(huggingface_hub.hf_hub_url(hub_id, names[0]), timeout=_TIMEOUT_S)
+        url = huggingface_hub.hf_hub_url(hub_id, names[0], revision=revision)
+        huggingface_hub.get_hf_file_metadata(url, timeout=_TIMEOUT_S)
     for name in [*names, *optional]:
         with _translated(hub_id, name):
             try:
-                found = huggingface_hub.hf_hub_download(hub_id, name, cache_dir=cache)
+                found = huggingface_hub.hf_hub_download(hub_id, name, revision=revision, cache_dir=cache)
             except EntryNotFoundError as err:
                 # The local error means that the hub did not reply, not that the file is missing.
                 if name in optional and not isinstance(err, LocalEntryNotFoundError):

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from threading import Lock
 from typing import Any
 
@@ -93,6 +94,13 @@ class HttpLLM:
         self._replies: dict[tuple[str, str, str, int], str] = {}  # least recent first
         self._bare = False  # whether the server accepts only model and messages
         self._lock = Lock()
+
+    @property
+    def uncached(self) -> HttpLLM:
+        """The same model, which asks again."""
+        other = copy(self)
+        other._replies = {}
+        return other
 
     def complete_json(self, prompt: str, schema: Mapping[str, Any], timeout_s: float, *, max_tokens: int) -> Any:
         # The cache holds the text and not the value, which a caller might change.

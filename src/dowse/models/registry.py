@@ -89,6 +89,52 @@ ENTRIES = (
 DEFAULT = ENTRIES[0].name
 
 
+class RerankerEntry(msgspec.Struct, frozen=True):
+    """Cross-encoder on the model hub, at the revision that Dowse was written for."""
+
+    hub_id: str
+    revision: str
+    licence: str
+    size_bytes: int  # about; for lists
+
+
+RERANKERS = (
+    RerankerEntry(
+        "cross-encoder/ms-marco-MiniLM-L-6-v2", "c5ee24cb16019beea0893ab7796b1df96625c6b8", "Apache-2.0", 91_000_000
+    ),
+)
+HASHES = "SHA256SUMS"  # file in the folder of a hub model, written by its first download
+
+
+def revision_of(hub_id: str) -> str | None:
+    return next((each.revision for each in RERANKERS if each.hub_id.lower() == hub_id.lower()), None)
+
+
+def record_hashes(folder: Path) -> None:
+    """Record the hashes of all files of a folder, in the format of `sha256sum`."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != HASHES)
+    lines = (f"{_sha256(path)}  {path.relative_to(folder).as_posix()}\n" for path in files)
+    (folder / HASHES).write_text("".join(lines), "utf-8")
+
+
+def unchanged(folder: Path) -> Path:
+    """Return the folder if its files have the recorded hashes, or if none were recorded."""
+    if not (folder / HASHES).is_file():
+        return folder
+    for line in (folder / HASHES).read_text("utf-8").splitlines():
+        digest, _, name = line.partition("  ")
+        if not (folder / name).is_file() or _sha256(folder / name) != digest:
+            raise ModelUnavailableError(
+                f"{folder / name} changed since its download; delete {folder} and fetch it again"
+            )
+    return folder
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def find(name: str) -> ModelEntry | None:
     """Find a model by registry name or hub id, in any case."""
     wanted = name.lower()

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from secrets import token_bytes
+from typing import Any
 
 import msgspec
 
 from dowse.filters import Prefix
 from dowse.fusion_kernel import FusionKernel
-from dowse.ports import LLM, QuerySession, Reranker
+from dowse.ports import LLM, QuerySession, Reranker, SearchLeg
 from dowse.query.cache import CachedReranker, Caches
 from dowse.query.plan.profiles import PROFILES, Link, Profile, StageSlot
 from dowse.query.result import coverage
@@ -23,9 +24,8 @@ from dowse.query.stages.fusion import Fuse, Method, MinMax, ReciprocalRank, ZSco
 from dowse.query.stages.graph import Graph, GraphSlots
 from dowse.query.stages.hydrate import Hydrate
 from dowse.query.stages.leg_weights import Alpha, ByLeg
-from dowse.query.stages.neighbour_smoothing import NeighbourSmoothing
 from dowse.query.stages.parents import AttachParents, ReplaceByParent
-from dowse.query.stages.rerank import Rerank
+from dowse.query.stages.rerank import Rerank, ScoreReranker
 from dowse.query.stages.rerank_heuristic import HeuristicReranker
 from dowse.query.stages.signals import Signals
 from dowse.query.stages.state import Query, Stage
@@ -53,6 +53,9 @@ class Parts:
     """Optional parts of a query besides the store and the embedder. A dataclass, to keep `secret` out of its repr."""
 
     llm: LLM | None = None
+    rerank_llm: LLM | None = None  # that reranks; None: `llm`
+    legs: tuple[SearchLeg, ...] = ()  # of the user, beside or instead of Dowse's
+    service_graph: Any = None  # of the user, instead of the store's
     cross_encoder: Reranker | None = None
     cross_encoder_note: str = NO_CROSS_ENCODER  # why there is none
     cross_encoder_lost: bool = False  # configured, and cannot be opened
@@ -72,7 +75,8 @@ class Step(msgspec.Struct, frozen=True):
     stage: Stage
     optional: bool = False  # an UnavailableError skips it, with a note
     even_late: bool = False  # runs after the deadline, too
-    may_hang: bool = False  # calls another process; abandoned at the deadline
+    when_answered: bool = False  # runs after metadata have answered the query, which ends the search
+    apart: bool = False  # runs in a thread of its own, beside the others of its wave
 
 
 Wave = tuple[Step, ...]
@@ -107,12 +111,6 @@ class Assembly(msgspec.Struct, frozen=True):
             case "rrf":
                 return ReciprocalRank(self.profile.rank_constant, self.profile.missing_rank)
 
-    def smoothing(self) -> Wave:
-        own = self.profile
-        wanted = own.fusion == "z" and (own.hubness > 0 or own.smoothing > 0)
-        stage = NeighbourSmoothing(self.reader, own.hubness, own.smoothing, self.parts.fusion_kernel)
-        return (Step(stage, optional=True, even_late=True),) if wanted else ()
-
     def hydrate(self, query: Query, steps: Iterable[Wave], *, only_shown: bool, early: bool) -> list[Hydrate]:
         """Return stages that fetch the window, or only the shown hits if no later stage can reorder or add hits.
 
@@ -132,19 +130,18 @@ class Assembly(msgspec.Struct, frozen=True):
         stages = self._stages()
         order = self.profile.order if "group" in self.profile.order else (*self.profile.order, "group")
         for slot in order:
-            for step in self._links() if slot == "rerank" else self._step(slot, stages[slot]):
-                yield (step,)
-
-    def _step(self, slot: StageSlot, stage: Stage | None) -> list[Step]:
-        # A threshold and groups are not optional: the answer would be wrong without them. Stages other than the graph
-        # take less time than a look at the clock, so they run after the deadline, too.
-        required = slot in ("min_score", "group")
-        return [] if stage is None else [Step(stage, optional=not required, even_late=slot != "graph")]
+            if slot == "rerank":
+                yield from self._links()
+            elif (stage := stages[slot]) is not None:
+                # A threshold and groups are not optional: the answer would be wrong without them. Stages other than
+                # the graph take less time than a look at the clock, so they run after the deadline, too.
+                yield (Step(stage, optional=slot not in ("min_score", "group"), even_late=slot != "graph"),)
 
     def _stages(self) -> dict[StageSlot, Stage | None]:
         """Return the stage of each slot of the order; None where it is off."""
         own, reader = self.profile, self.reader
-        fresh = own.freshness_weight > 0 and own.freshness_half_life_days > 0
+        half_life, weight = own.freshness_half_life_days, own.freshness_weight
+        fresh = weight > 0 and half_life > 0
         cut = own.min_score > 0 or own.min_similarity is not None
         return {
             "copies": MergeCopies() if own.group == "document" else None,
@@ -152,7 +149,7 @@ class Assembly(msgspec.Struct, frozen=True):
             "group": GroupByDocument(self.tokenizer) if own.group == "document" else None,
             "graph": Graph(reader, own.graph_options) if own.graph else None,
             "replace_parents": ReplaceByParent(reader) if own.parents == "replace" else None,
-            "freshness": self._freshness() if fresh else None,
+            "freshness": Freshness(self.parts.now, half_life, weight, own.freshness_boost_only) if fresh else None,
             "boost": CorpusBoost(own.boost_rules, own.boost_cap) if own.boost else None,
             "min_score": Threshold(own.min_score, own.min_similarity) if cut else None,
             "mmr": self._diversify() if own.mmr else None,
@@ -166,11 +163,7 @@ class Assembly(msgspec.Struct, frozen=True):
 
         return Diversify(self.reader, self.profile.diversity)
 
-    def _freshness(self) -> Freshness:
-        own = self.profile
-        return Freshness(self.parts.now, own.freshness_half_life_days, own.freshness_weight, own.freshness_boost_only)
-
-    def _links(self) -> Iterator[Step]:
+    def _links(self) -> Iterator[Wave]:
         own = self.profile
         for link in own.rerank:
             reranker = self._reranker(link)
@@ -181,31 +174,26 @@ class Assembly(msgspec.Struct, frozen=True):
             weight = own.rerank_weight if outside else 1.0
             window = min(own.llm_window, own.window) if link == "llm" else own.window
             stage = Rerank(reranker, link, weight, window, self._time_left)
-            yield Step(stage, optional=True, even_late=not outside, may_hang=outside)
+            yield (Step(stage, optional=True, even_late=not outside),)
 
     def _time_left(self) -> float | None:
         left_s = self.left_s()
         return self.profile.rerank_timeout_s if left_s is None else min(left_s, self.profile.rerank_timeout_s)
 
     def _reranker(self, link: Link) -> Reranker | None:
-        own, llm = self.profile, self.parts.llm
+        own, parts = self.profile, self.parts
         if link == "heuristic":
             return HeuristicReranker(tokenizer=self.tokenizer)
         if link == "score":
-            from dowse.query.stages.rerank import ScoreReranker
-
             return ScoreReranker()
-        if link == "cross-encoder":
-            return self._remembered(self.parts.cross_encoder)
-        if llm is None:
+        reranker, llm = parts.cross_encoder, parts.rerank_llm or parts.llm
+        if link == "llm" and llm is not None:
+            from dowse.query.stages.rerank_llm import LLMReranker
+
+            reranker = LLMReranker(llm, own.llm_scale, own.llm_characters, secret=parts.secret)
+        elif link == "llm":
             return None
-        from dowse.query.stages.rerank_llm import LLMReranker
-
-        return self._remembered(LLMReranker(llm, own.llm_scale, own.llm_characters, self.parts.secret))
-
-    def _remembered(self, reranker: Reranker | None) -> Reranker | None:
-        caches = self.parts.caches
-        return reranker if reranker is None or caches is None else CachedReranker(reranker, caches.scores)
+        return reranker if reranker is None or parts.caches is None else CachedReranker(reranker, parts.caches.scores)
 
 
 def missing_links(profile: Profile, parts: Parts, *, asked: bool) -> tuple[Degradation, ...]:
@@ -217,6 +205,6 @@ def missing_links(profile: Profile, parts: Parts, *, asked: bool) -> tuple[Degra
     notes = []
     if "cross-encoder" in profile.rerank and parts.cross_encoder is None and (asked or parts.cross_encoder_lost):
         notes.append(Degradation("cross-encoder", parts.cross_encoder_note))
-    if "llm" in profile.rerank and parts.llm is None:
+    if "llm" in profile.rerank and parts.llm is None and parts.rerank_llm is None:
         notes.append(Degradation("llm", NO_LLM))
     return tuple(notes)

@@ -14,17 +14,18 @@ import msgspec
 import numpy as np
 
 from dowse.ports import Candidate, Embedder, Matrix, Reranker, Vector
-from dowse.types import Role
+from dowse.types import Chunk, Role
 
 VECTORS = 2_000  # queries; 1.5 KB each at 384 dimensions, so 3 MB; chosen
 SCORES = 50_000  # about 300 bytes each, so 15 MB: 1,000 queries with a window of 50; chosen
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+T = TypeVar("T")
 VectorKey = tuple[str, str]
 """Model and query."""
-ScoreKey = tuple[str, str, str]
-"""Model, query and content hash."""
+ScoreKey = tuple[str, ...]
+"""Model, query, content hash, name, kind and summary."""
 
 
 class LruCache(Generic[K, V]):
@@ -53,6 +54,12 @@ class LruCache(Generic[K, V]):
                 self._values.popitem(last=False)
 
 
+def uncached(llm: T) -> T:
+    """Return the language model without its memory of replies, if it has any."""
+    found: T = getattr(llm, "uncached", llm)
+    return found
+
+
 class Caches(msgspec.Struct, frozen=True, eq=False):
     """Caches of one engine, shared by its queries."""
 
@@ -75,7 +82,7 @@ class CachedEmbedder(msgspec.Struct, frozen=True, eq=False):
         return self.inner.dimension
 
     def embed(self, texts: Sequence[str], *, role: Role) -> Matrix:
-        if role != "query":
+        if role != "query" or not texts:
             return self.inner.embed(texts, role=role)
         known = {text: self.cache.get((self.model, text)) for text in texts}
         missing = [text for text, vector in known.items() if vector is None]
@@ -85,15 +92,14 @@ class CachedEmbedder(msgspec.Struct, frozen=True, eq=False):
                 vector.setflags(write=False)
                 self.cache.put((self.model, text), vector)
                 known[text] = vector
-        rows = [vector for text in texts if (vector := known[text]) is not None]
-        return np.array(rows, np.float32).reshape(len(texts), self.dimension)
+        return np.array([known[text] for text in texts], np.float32)
 
 
 class CachedReranker(msgspec.Struct, frozen=True, eq=False):
-    """Reranker that caches the scores of one that reads prefix and text only, which the content hash covers.
+    """Reranker that caches the scores of one that reads text, name and summary.
 
-    A reranker that reads names, links or earlier scores must not be cached: they change without the hash. Candidates
-    without a score are scored again.
+    A reranker that reads links or earlier scores must not be cached: they change without the key. Candidates without a
+    score are scored again.
     """
 
     inner: Reranker
@@ -106,7 +112,7 @@ class CachedReranker(msgspec.Struct, frozen=True, eq=False):
     def score(
         self, query: str, candidates: Sequence[Candidate], *, timeout_s: float | None = None
     ) -> Sequence[float | None]:
-        keys = [(self.model, query, each.chunk.content_hash) for each in candidates]
+        keys = [self._key(query, each.chunk) for each in candidates]
         scores = [self.cache.get(key) for key in keys]
         missing = [at for at, score in enumerate(scores) if score is None]
         if not missing:
@@ -117,3 +123,7 @@ class CachedReranker(msgspec.Struct, frozen=True, eq=False):
             if score is not None:
                 self.cache.put(keys[at], score)
         return scores
+
+    def _key(self, query: str, chunk: Chunk) -> ScoreKey:
+        about = (chunk.symbol_name, chunk.symbol_kind, chunk.summary)
+        return (self.model, query, chunk.content_hash or chunk.text, *(each or "" for each in about))

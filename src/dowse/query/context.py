@@ -10,8 +10,9 @@ from math import ceil
 import msgspec
 
 from dowse.errors import BadRequestError
-from dowse.filters import Filter, matches
+from dowse.filters import Filter
 from dowse.ports import ChunkReader
+from dowse.query.stages.parents import visible_parents
 from dowse.types import AnyChunk, Chunk, ChunkId, QueryResult
 
 SMALLEST_BUDGET = 50  # tokens; chosen: less holds no passage worth citing
@@ -108,7 +109,7 @@ def _parents(result: QueryResult, reader: ChunkReader, where: Filter) -> dict[Ch
     """Return the sections that two or more hits share and that pass the filter."""
     shared = Counter(hit.parent_id for hit in result.chunks if hit.parent_id is not None)
     found = reader.get([each for each, times in shared.items() if times > 1])
-    return {each: chunk for each, chunk in found.items() if chunk.level == "section" and matches(chunk, where)}
+    return visible_parents(reader, {each: chunk for each, chunk in found.items() if chunk.level == "section"}, where)
 
 
 def _holds(outer: AnyChunk, inner: AnyChunk) -> bool:

@@ -39,7 +39,7 @@ def faceted(ready: PreparedQuery, executor: Executor | None = None, *, facets: b
     state = traced.state
     ranked = scored_chunks(state.hits, state, ready.context)
     result = result_with(ranked[: state.query.k], traced, ready.context)
-    groups = groups_of(state.hits, ranked, state, ready.context)
+    groups = groups_of(state.hits, ranked, state, ready.context) if ready.context.group == "document" else ()
     return FacetedResult(result, ranked, groups, counted(_candidates(state, ready)) if facets else ())
 
 

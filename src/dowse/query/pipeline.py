@@ -11,34 +11,38 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
 from dataclasses import replace
 from operator import attrgetter
-from threading import Thread
+from typing import cast
 
 import msgspec
 
 from dowse.errors import UnavailableError
-from dowse.filters import Filter
-from dowse.ports import Bm25, ChunkReader, Embedder, QuerySession
+from dowse.ports import Bm25, ChunkReader, Embedder, QuerySession, StoreReader
 from dowse.query.assemble import NO_LLM, Assembly, Parts, Step, Wave, missing_links
-from dowse.query.cache import CachedEmbedder
+from dowse.query.cache import CachedEmbedder, uncached
 from dowse.query.guard import guarded
 from dowse.query.plan.classify import LLM_TIMEOUT_S, Plan, plan
 from dowse.query.plan.expand import MOST_VARIANTS, VARIANT_WEIGHT
+from dowse.query.plan.graph_questions import graph_question
 from dowse.query.plan.mentions import lone_name
 from dowse.query.plan.operators import read_operators, unknown_values
 from dowse.query.plan.profiles import Profile, named
 from dowse.query.plan.validate import validated
+from dowse.query.plugins import GivenServices, PluginLeg
 from dowse.query.result import ResultContext, Staleness, coverage, coverage_note, result_of, unchecked
-from dowse.query.session import lacks_vectors, open_session
+from dowse.query.session import SessionGuard, open_session
 from dowse.query.stages.confidence import Judge
 from dowse.query.stages.exact_text import ExactText, literals
+from dowse.query.stages.graph_answers import AnswerFromGraph
 from dowse.query.stages.legs import Dense, Prepare, Words
 from dowse.query.stages.metadata_answers import AnswerMetadata, CiteEvidence
+from dowse.query.stages.neighbour_smoothing import NeighbourSmoothing
 from dowse.query.stages.services import AddServices
 from dowse.query.stages.state import Query, QueryState, Ranking, Stage, StageTrace, Traced, Variant
 from dowse.tokenizer import Tokenizer
-from dowse.types import Degradation, QueryRequest, QueryResult, QueryType
+from dowse.types import LEGS, Degradation, QueryRequest, QueryResult, QueryType
 
 _NO_PARTS = Parts()
+WORD_LEGS = LEGS[1:]
 
 
 class Deadline(msgspec.Struct, frozen=True):
@@ -81,11 +85,21 @@ def answer(
     dense_note: str = "",
     parts: Parts | None = None,
 ) -> QueryResult:
-    """Answer a query against one snapshot. `dense_note` is the reason for a missing embedder.
+    """Answer a query against one snapshot, with guards around injected parts.
+
+    `dense_note` is the reason for a missing embedder.
 
     The executor runs the legs in parallel. It must not be the one that runs this call: they could wait for each other.
     A leg that misses the deadline continues in its thread, and its result is discarded.
     """
+    parts = parts or _NO_PARTS
+    parts = replace(
+        parts,
+        llm=guarded(parts.llm, "language model"),
+        rerank_llm=guarded(parts.rerank_llm, "language model"),
+        cross_encoder=guarded(parts.cross_encoder, "reranker"),
+    )
+    embedder = guarded(embedder, "embedder")
     ready = prepared(request, reader, embedder, tokenizer, dense_note=dense_note, parts=parts, only_shown=True)
     return finished(ready, executor)
 
@@ -116,60 +130,46 @@ def prepared(
     started_s = time.perf_counter()
     parts = parts or _NO_PARTS
     profile = named(request.profile, parts.profiles)
-    validated(request, profile)
-    typed = request.text
-    request, remarks = read_operators(request)
-    where = validated(request, profile)
+    legs = tuple(leg.name for leg in parts.legs)
+    where = validated(request, profile, legs)
+    typed, (request, remarks) = request, read_operators(request)
+    if request is not typed:
+        where = validated(request, profile, legs)
     unknown = unknown_values(where, parts.values_of) if parts.values_of else ()
     said = tuple(Degradation("filter", each) for each in (*remarks, *unknown))
     profile = profile.adjusted(request)
-    parts = _usable(parts, request, profile)
+    if not request.cache:
+        parts = replace(parts, caches=None, llm=uncached(parts.llm), rerank_llm=uncached(parts.rerank_llm))
+    if parts.open_cross_encoder is not None and "cross-encoder" in profile.rerank:
+        try:
+            parts = replace(parts, cross_encoder=parts.open_cross_encoder())
+        except UnavailableError as err:
+            parts = replace(parts, cross_encoder_note=str(err), cross_encoder_lost=True)
     deadline = None if request.deadline_s is None else Deadline.after(request.deadline_s)
     plan_of, notes = planned(request, profile, parts, deadline)
     profile = profile.for_type(plan_of.query_type, request)
-    session = open_session(guarded(reader, "store", timeout_s=None), Bm25(profile.k1, profile.b))
-    usable, dense_notes = _dense(profile, session, guarded(embedder, "embedder"), dense_note)
-    if usable is not None and parts.caches is not None:
-        usable = CachedEmbedder(usable, parts.caches.vectors)
+    constants = Bm25(profile.k1, profile.b)
+    own = type(reader).__module__.startswith("dowse.store.")  # has every port and needs no guard
+    session = cast(StoreReader, reader).session(constants) if own else open_session(reader, constants)
+    embedder, dense_notes = _dense(profile, session, embedder, dense_note, parts)
+    model = None if embedder is None else embedder.model
+    if embedder is not None and parts.caches is not None:
+        embedder = CachedEmbedder(embedder, parts.caches.vectors)
+    variants = tuple(Variant(each, VARIANT_WEIGHT) for each in plan_of.variants)
+    mentions = plan_of.names or lone_name(request.text)
     state = QueryState(
-        _query(request.text, where, plan_of, profile),
+        Query(request.text, profile.top_k, where, variants=variants, mentions=mentions),
         degraded=(*said, *notes, *dense_notes, *missing_links(profile, parts, asked=request.rerank is not None)),
         query_type=plan_of.query_type,
     )
     assembly = Assembly(profile, session, tokenizer, parts, (lambda: None) if deadline is None else deadline.left_s)
-    model = None if usable is None else usable.model
+    shown = typed if typed is request else replace(request, text=typed.text)
     context = ResultContext(
-        replace(request, text=typed),
-        profile.fusion,
-        model,
-        session,
-        plan_of.answer_style,
-        started_s,
-        staleness,
-        profile.group,
-    )
-    waves = build(assembly, request, usable, state, only_shown=only_shown, early=early)
+        shown, profile.fusion, model, session, plan_of.answer_style, started_s, staleness, profile.group,
+        expanded=profile.expand,
+    )  # fmt: skip
+    waves = build(assembly, request, embedder, state, only_shown=only_shown, early=early)
     return PreparedQuery(waves, state, deadline, context, profile, (StageTrace("plan", _ms_since(started_s)),))
-
-
-def _usable(parts: Parts, request: QueryRequest, profile: Profile) -> Parts:
-    """Return the parts that this query uses, with the cross-encoder opened if the profile's chain has it."""
-    if not request.cache:
-        parts = replace(parts, caches=None)
-    parts = replace(
-        parts, llm=guarded(parts.llm, "language model"), cross_encoder=guarded(parts.cross_encoder, "reranker")
-    )
-    if parts.open_cross_encoder is None or "cross-encoder" not in profile.rerank:
-        return parts
-    try:
-        return replace(parts, cross_encoder=parts.open_cross_encoder())
-    except UnavailableError as err:
-        return replace(parts, cross_encoder_note=str(err), cross_encoder_lost=True)
-
-
-def _query(text: str, where: Filter, planned: Plan, profile: Profile) -> Query:
-    variants = tuple(Variant(each, VARIANT_WEIGHT) for each in planned.variants)
-    return Query(text, profile.top_k, where, variants=variants, mentions=planned.names or lone_name(text))
 
 
 def planned(
@@ -179,8 +179,8 @@ def planned(
     expand = MOST_VARIANTS if profile.expand else 0
     wants_type = profile.classify_by_llm and request.query_type is None
     by_rules = plan(request.text, query_type=request.query_type)
-    if not expand and not wants_type:
-        return by_rules, ()
+    if (not expand and not wants_type) or (profile.metadata and by_rules.query_type is QueryType.METADATA):
+        return by_rules, ()  # metadata may answer without the cost of a language model
     if parts.llm is None:
         return by_rules, (Degradation("expand", NO_LLM),) if expand else ()
     # Half of the time, so that a slow model does not take the time of the legs.
@@ -200,12 +200,12 @@ def planned(
 
 
 def _dense(
-    profile: Profile, session: QuerySession, embedder: Embedder | None, dense_note: str
+    profile: Profile, session: QuerySession, embedder: Embedder | None, dense_note: str, parts: Parts
 ) -> tuple[Embedder | None, tuple[Degradation, ...]]:
     """Return the embedder if the dense leg can use it, and the notes about that leg."""
-    if "dense" not in profile.legs:
+    if "dense" not in profile.legs or any(leg.name == "dense" for leg in parts.legs):
         return None, ()
-    if reason := lacks_vectors(session):
+    if isinstance(session, SessionGuard) and (reason := session.lacks("vector search")):
         return None, (Degradation("dense", reason),)
     if embedder is None:
         reason = dense_note or "no embedding model is in use; run `dowse models pull`, then `dowse index`"
@@ -228,10 +228,21 @@ def build(
 ) -> tuple[Wave, ...]:
     """Return all waves of the pipeline, in order."""
     profile, reader, tokenizer = assembly.profile, assembly.reader, assembly.tokenizer
-    legs: list[Stage] = [Words(reader, leg, profile.depth) for leg in profile.legs if leg != "dense"]
+    model = None if embedder is None else embedder.model
+    plugged = [leg for leg in assembly.parts.legs if request.legs == LEGS or leg.name in request.legs]
+    replaced = {leg.name for leg in plugged}
+    legs: list[Stage] = [PluginLeg(leg, reader, profile.depth, leg.name) for leg in plugged]
+    legs += [Words(reader, leg, profile.depth) for leg in profile.legs if leg in WORD_LEGS and leg not in replaced]
     if embedder is not None and "dense" in profile.legs:
-        legs.insert(0, Dense(reader, embedder, profile.depth))
+        legs.insert(0, Dense(reader, embedder, profile.depth, reader.stats.dimension))
+    smoothed = profile.fusion == "z" and (profile.hubness > 0 or profile.smoothing > 0)
+    smoothing = NeighbourSmoothing(reader, profile.hubness, profile.smoothing, assembly.parts.fusion_kernel)
+    graph = assembly.parts.service_graph
+    services = AddServices(reader) if graph is None else GivenServices(graph)
+    # Confidence is fitted to the scores of Dowse's own legs.
+    judged = not plugged or (len(legs) > len(plugged) and not replaced & set(LEGS))
     about_documents = profile.metadata and state.query_type is QueryType.METADATA
+    relation = None if about_documents else graph_question(state.query.text)
     later = tuple(assembly.later())
     hydrates = assembly.hydrate(state.query, later, only_shown=only_shown and not about_documents, early=early)
     waves: tuple[Wave, ...] = (
@@ -240,20 +251,21 @@ def build(
             if about_documents
             else ()
         ),
+        ((Step(AnswerFromGraph(reader, tokenizer, relation), optional=True),) if relation else ()),
         (Step(Prepare(tokenizer)),),  # required: without terms the answer would be wrong, not degraded
-        tuple(Step(leg, optional=True) for leg in legs),
+        tuple(Step(leg, optional=True, apart=bool(plugged)) for leg in legs),
         (Step(assembly.fuse(), optional=not request.strict, even_late=True),),
-        assembly.smoothing(),
-        *((Step(hydrate),) for hydrate in hydrates),
+        ((Step(smoothing, optional=True, even_late=True),) if smoothed else ()),
+        *((Step(hydrate, optional=True, even_late=True),) for hydrate in hydrates),
         *later,
         (
             (Step(ExactText(reader), optional=True, even_late=True),)
             if profile.exact and literals(state.query.text)
             else ()
         ),
-        ((Step(CiteEvidence(reader), optional=True, even_late=True),) if about_documents else ()),
-        ((Step(AddServices(reader), optional=True),) if profile.expand_graph else ()),
-        (Step(Judge(reader, None if embedder is None else embedder.model), optional=True, even_late=True),),
+        ((Step(CiteEvidence(reader), optional=True, even_late=True, when_answered=True),) if about_documents else ()),
+        ((Step(services, optional=True, when_answered=True),) if profile.expand_graph else ()),
+        ((Step(Judge(reader, model), optional=True, even_late=True),) if judged else ()),
     )
     names = [step.stage.name for wave in waves for step in wave]
     if len(set(names)) < len(names):
@@ -272,6 +284,8 @@ def iter_waves(
     """Yield the state after each wave, so that a stream can show early hits while later stages work."""
     trace: tuple[StageTrace, ...] = ()
     for wave in waves:
+        if state.metadata_answer is not None and not all(step.when_answered for step in wave):
+            continue
         attempts = _attempt_all(wave, state, executor, deadline)
         state = _join(state, attempts)
         trace += tuple(attempt.trace for attempt in attempts)
@@ -285,40 +299,17 @@ class _Attempt(msgspec.Struct, frozen=True, eq=False):
 
 
 def _attempt_all(wave: Wave, state: QueryState, executor: Executor | None, deadline: Deadline | None) -> list[_Attempt]:
-    if deadline is not None and len(wave) == 1 and wave[0].may_hang and deadline.left_s() > 0:
-        return [_run_in_thread(wave[0], state, deadline)]
     if executor is None or len(wave) == 1:
         return [_attempt(step, state, deadline) for step in wave]
-    if deadline is None:
+    if deadline is None and not wave[0].apart:
         # Only the first leg runs in a thread: it embeds the question while this thread searches words. A thread for
         # each leg costs more than the leg (a switch of the interpreter's lock each).
         first = executor.submit(_attempt, wave[0], state, deadline)
         others = [_attempt(step, state, deadline) for step in wave[1:]]
         return [first.result(), *others]
     futures = [executor.submit(_attempt, step, state, deadline) for step in wave]
-    wait(futures, timeout=deadline.left_s())
+    wait(futures, timeout=None if deadline is None else deadline.left_s())
     return [_collect(step, future, state, deadline) for step, future in zip(wave, futures, strict=True)]
-
-
-def _run_in_thread(step: Step, state: QueryState, deadline: Deadline) -> _Attempt:
-    """Run a step in a thread of its own, so that a hanging server costs the query its deadline and no more.
-
-    Not in the executor: a few hanging steps would block all its threads, and the legs of the next query with them.
-    """
-    future: Future[_Attempt] = Future()
-    future.set_running_or_notify_cancel()  # it cannot be cancelled
-
-    def work() -> None:
-        try:
-            future.set_result(_attempt(step, state, deadline))
-        except BaseException as err:
-            future.set_exception(err)  # raised by `result()`
-            if not isinstance(err, Exception):
-                raise
-
-    Thread(target=work, name=f"dowse-{step.stage.name}", daemon=True).start()
-    wait([future], timeout=deadline.left_s())
-    return _collect(step, future, state, deadline)
 
 
 def _collect(step: Step, future: Future[_Attempt], state: QueryState, deadline: Deadline | None) -> _Attempt:

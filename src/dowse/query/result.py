@@ -16,10 +16,10 @@ from msgspec import structs
 from dowse.identity import id_number
 from dowse.ports import QuerySession, StoreStats
 from dowse.query.explain.why import Historian, Matched
-from dowse.query.stages.confidence import Confidence
+from dowse.query.rows import iso
 from dowse.query.stages.state import Fused, Hit, QueryState, Traced
 from dowse.reports import QueryMetadata
-from dowse.types import Chunk, DocumentGroup, Grouping, QueryRequest, QueryResult, Score, ScoredChunk
+from dowse.types import LEGS, Chunk, DocumentGroup, Grouping, QueryRequest, QueryResult, Score, ScoredChunk
 
 # Names of counts that differ from the name of their stage.
 COUNT_NAMES: Mapping[str, str] = {"fuse": "union", "hydrate": "hydrated", "window": "hydrated"}
@@ -50,6 +50,7 @@ class ResultContext(msgspec.Struct, frozen=True):
     started_s: float  # on time.perf_counter
     staleness: Staleness = unchecked
     group: Grouping = "none"
+    expanded: bool = False  # whether other wordings were asked for
 
 
 def coverage(stats: StoreStats) -> float:
@@ -70,9 +71,9 @@ def result_of(traced: Traced, context: ResultContext) -> QueryResult:
 
 def groups_of(hits: Sequence[Hit], shown: Sequence[ScoredChunk], state: QueryState, context: ResultContext) -> Groups:
     """Return the documents of hits that were grouped; `shown` are the hits in their public form."""
-    if context.group != "document":
-        return ()
-    others = iter(scored_chunks([each for hit in hits for each in hit.passages], state, context))
+    known = {each.document_id: each.stale for each in shown if each.stale is not None}
+    same = structs.replace(context, staleness=lambda _: known)  # passages are of the same documents
+    others = iter(scored_chunks([each for hit in hits for each in hit.passages], state, same))
     return tuple(
         DocumentGroup(best.source_uri, (best, *(next(others) for _ in hit.passages)))
         for hit, best in zip(hits, shown, strict=True)
@@ -81,7 +82,7 @@ def groups_of(hits: Sequence[Hit], shown: Sequence[ScoredChunk], state: QuerySta
 
 def scored_chunks(hits: Sequence[Hit], state: QueryState, context: ResultContext) -> tuple[ScoredChunk, ...]:
     """Return hits in their public form, the only place that makes it."""
-    words = any(each.vector is None for each in state.lists)  # else no score has terms to explain
+    words = any(each.terms is not None for each in state.lists)  # else no score has terms to explain
     matched = _matched(hits, state, context.reader) if context.request.explain and words else ({},) * len(hits)
     count = 1 + max((hit.row for hit in hits if hit.row is not None), default=-1)
     historian = None if state.fused is None else Historian(state.fused, count)
@@ -101,13 +102,13 @@ def result_with(chunks: tuple[ScoredChunk, ...], traced: Traced, context: Result
     return QueryResult(
         query=context.request.text,
         chunks=chunks,
-        groups=groups_of(hits, chunks, state, context),
+        groups=groups_of(hits, chunks, state, context) if context.group == "document" else (),
         query_type=state.query_type,
         answer_style=context.answer_style,
-        nothing_found=not chunks or (sure is not None and sure.nothing_found),
+        nothing_found=state.metadata_answer is None and (not chunks or (sure is not None and sure.nothing_found)),
         confidence=None if sure is None else sure.value,
         degraded=state.degraded,
-        expanded_queries=(context.request.text, *variants) if variants else (),
+        expanded_queries=(context.request.text, *variants) if variants or context.expanded else (),
         metadata_answer=state.metadata_answer,
         service_context=state.service_context,
         query_metadata=_metadata(traced, context, len(chunks)),
@@ -132,8 +133,20 @@ def _scored_chunk(
     given = vars(shown)
     given.update(structs.asdict(hit.chunk))
     given.update(_DEFAULTS)
+    if hit.chunk.timestamp is not None:
+        given["timestamp"] = iso(hit.chunk.timestamp)
     given["stale"] = stale.get(hit.chunk.document_id)
-    _give_later(given, hit, state.confidence)
+    given["rerank_score"] = hit.rerank
+    given["final_score"] = min(hit.value, 1.0)  # a boost may lift a value above 1
+    given["parents"] = hit.parents
+    given["copies"] = hit.copies
+    given["graph_context"] = hit.graph
+    if state.confidence is not None:
+        given["confidence"] = state.confidence.of_hits.get(hit.chunk.id)
+    if (child := hit.child) is not None:
+        given["child_id"] = child.id
+        if child.start_line is not None:
+            given["child_lines"] = (child.start_line, child.end_line or child.start_line)
     if state.fused is not None and hit.row is not None:
         _give_fused(given, state.fused, hit.row)
     given["_explain"] = explain
@@ -143,7 +156,7 @@ def _scored_chunk(
 def _give_fused(given: dict[str, Any], fused: Fused, row: int) -> None:
     """Set the scores of the legs and of fusion; a paraphrase's scores are in the history only."""
     for column in fused.columns:
-        if not column.variant and not isnan(score := float(column.scores[row])):
+        if not column.variant and column.leg in LEGS and not isnan(score := float(column.scores[row])):
             given[f"{column.leg}_score"] = score
     given["rrf_score"] = float(fused.raw[row]) if fused.method.name == "rrf" else None
     given["fusion_score"] = float(fused.values[row])
@@ -152,21 +165,6 @@ def _give_fused(given: dict[str, Any], fused: Fused, row: int) -> None:
 def _explained(hit: Hit, matched: Matched, historian: Historian | None) -> tuple[Score, ...]:
     later = (Score(*structs.astuple(each)) for each in hit.scores)
     return (*(historian(hit.row, matched) if historian is not None and hit.row is not None else ()), *later)
-
-
-def _give_later(given: dict[str, Any], hit: Hit, sure: Confidence | None) -> None:
-    """Set the scores of stages after fusion. A boost may lift a value above 1; it is shown as 1."""
-    given["rerank_score"] = hit.rerank
-    given["final_score"] = min(hit.value, 1.0)
-    given["parents"] = hit.parents
-    given["copies"] = hit.copies
-    given["graph_context"] = hit.graph
-    if sure is not None:
-        given["confidence"] = sure.of_hits.get(hit.chunk.id)
-    if (child := hit.child) is not None:
-        given["child_id"] = child.id
-        if child.start_line is not None:
-            given["child_lines"] = (child.start_line, child.end_line or child.start_line)
 
 
 def _metadata(traced: Traced, context: ResultContext, returned: int) -> QueryMetadata:

@@ -86,6 +86,8 @@ def _value(key: str, given: object) -> Any:
     value = msgspec.convert(given, _types()[key])
     if key in ("legs", "rerank", "order") and len(set(value)) < len(value):
         raise ValueError("name each once")
+    if key == "legs" and not set(value) <= set(LEGS):
+        raise ValueError("invalid enum value")
     if key == "llm_scale" and not value[0] < value[1]:
         raise ValueError("give a lower and a higher end, as in [0, 10]")
     return value

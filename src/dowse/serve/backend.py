@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Self
 
 from msgspec import Struct
 
 from dowse.errors import BadRequestError, DowseError, NotAllowedError, NotFoundError
 from dowse.identity import document_id, text_hash
-from dowse.ingest.sources.requests import is_inside
+from dowse.ingest.sources.requests import ADDED_ROOT, is_inside
 from dowse.lookup.lines import lines_of
 from dowse.serve.jobs import IndexTask, Job, JobQueue
 from dowse.serve.paging import FIRST, RankingCache
@@ -31,8 +32,10 @@ from dowse.types import Degradation, DocumentInfo, QueryRequest, QueryResult, So
 if TYPE_CHECKING:
     from dowse.config import Config
     from dowse.engine import Engine
+    from dowse.ingest.documents import NewDocument
 
 _ID_DIGITS = 16
+WRITE_WAIT_S = 20.0  # for another writer; chosen: below the time limit of a request
 
 
 # Paths of our own routes begin with /v1/ and are not secret.
@@ -42,7 +45,7 @@ _ABSOLUTE = re.compile(r"(?<![\w.:/~])/(?!v1/)(?:[\w.@+-]+/)+[\w.@+-]+/?")
 class Access(Struct, frozen=True):
     """Permissions given by the operator."""
 
-    write: bool = False  # index jobs and judgments
+    write: bool = False  # documents, index jobs and judgments
     absolute_paths: bool = False  # paths of this machine in answers
 
 
@@ -54,6 +57,8 @@ class Backend:
         self.access = access or Access()
         self._rankings = RankingCache()
         self._jobs = JobQueue()
+        self._writing: Engine | None = None
+        self._opening = Lock()
 
     @classmethod
     def open(cls, place: Path, config: Config, access: Access | None = None, *, lives_on: bool = False) -> Backend:
@@ -73,6 +78,8 @@ class Backend:
 
     def close(self) -> None:
         self._jobs.close()
+        if self._writing is not None:
+            self._writing.close()
         self.engine.close()
 
     # --- queries ------------------------------------------------------------------------------------
@@ -191,8 +198,8 @@ class Backend:
         """Read a service: neighbours within `depth` steps, all dependents and all dependencies."""
         graph = self.engine.services()
         radius, downstream = graph.blast_radius(name), graph.downstream(name)
-        ((_, context),) = graph.neighbourhood([name], depth)
-        row: Object = wire.plain(context) | {"edges": [dict(edge) for edge in context.edges]}
+        context = graph.neighbourhood([name], depth)[name]
+        row: Object = wire.plain(context)
         own = next(each for each in graph.services if each.name == name)
         return {"service": wire.plain(own)} | row | {"blast_radius": radius, "downstream": downstream}
 
@@ -229,8 +236,6 @@ class Backend:
 
         New folders are indexed by `dowse index` on the server itself.
         """
-        from dowse.config import SETTINGS, as_texts
-
         self._check_write("index")
         sources = {each.name: each for each in self.engine.sources()}
         if not sources:
@@ -239,9 +244,45 @@ class Backend:
         roots = [os.path.realpath(each.path) for each in self.engine.asked() if each.rev is None]
         real = tuple(place for each in paths for place in _real_paths(_inside(each), sources, roots))
 
+        return self._job(self._jobs.start(IndexTask(str(self.engine.path), real, embed, self._environment()), shown))
+
+    def _environment(self) -> dict[str, str]:
+        """Return the settings as environment variables of a job."""
+        from dowse.config import SETTINGS, as_texts
+
         texts = as_texts(self.engine.config)
-        environment = {each.variable: texts[each.name] for each in SETTINGS if texts[each.name]}
-        return self._job(self._jobs.start(IndexTask(str(self.engine.path), real, embed, environment), shown))
+        return {each.variable: texts[each.name] for each in SETTINGS if texts[each.name]}
+
+    def put_documents(self, rows: Iterable[NewDocument | bytes]) -> Object:
+        """Add or replace documents; durable and searchable by words when it returns. A job embeds them."""
+        self._check_write("add documents")
+        report = self._writing_engine().add(rows, embed=False, wait_s=WRITE_WAIT_S)
+        if report.pending and self.engine.config.embedder != "none":
+            self._jobs.start_embedding(
+                IndexTask(str(self.engine.path), (), environment=self._environment(), kind="embed")
+            )
+        problems = [{"path": each.path, "reason": self.public_text(each.reason)} for each in report.problems]
+        return wire.report_object(report) | {"problems": problems}
+
+    def remove_document(self, name: str, source: str) -> Object:
+        """Remove a document that was added by id."""
+        self._check_write("remove documents")
+        known = next((each for each in self.engine.sources() if each.name == source), None)
+        if known is not None and not known.root.startswith(ADDED_ROOT):
+            raise BadRequestError(f"the documents of {source!r} are files; run 'dowse remove' on the server")
+        if self.engine.reader().document(key := document_id(source, name)) is None:
+            raise NotFoundError(f"no document {name!r} in source {source!r}")
+        return {"removed": self._writing_engine().remove([key], missing_ok=True, wait_s=WRITE_WAIT_S)}
+
+    def _writing_engine(self) -> Engine:
+        """Return the engine for writes, opened by the first of them. It holds the lock of the writer only in a call."""
+        import dowse
+
+        with self._opening:
+            if self._writing is None:
+                path, config = self.engine.path, self.engine.config
+                self._writing = dowse.open(path, create=False, config=config, embedder=None)
+            return self._writing
 
     def jobs(self) -> Object:
         """List jobs, newest first."""

@@ -8,19 +8,23 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from time import monotonic
+from time import monotonic, sleep
 from typing import BinaryIO
 
 import msgspec
 
 import dowse
 from dowse.config import Config
+from dowse.engine import WAIT_S
 from dowse.errors import DowseError
 from dowse.ports import Progress, Reporter
+from dowse.reports import IndexReport
 from dowse.serve.jobs import IndexTask
 from dowse.serve.wire import result as wire
 
 EVERY_S = 0.1  # between two progress lines; chosen
+TURN_S = 2.0  # of embedding; chosen: a writer that waits gets its answer in time
+PAUSE_S = 0.2  # between turns: a writer that waits looks every 0.05 s
 
 
 def main() -> None:
@@ -31,10 +35,24 @@ def main() -> None:
     config = Config.load(Path.cwd(), os.environ)
     try:
         with dowse.open(order.index, create=False, config=config, embedder=config.embedder) as engine:
-            report = engine.index(order.paths, embed=order.embed, wait=True, report=_reporter(channel))
+            if order.kind == "embed":
+                report = _embed(engine, _reporter(channel))
+            else:
+                report = engine.index(order.paths, embed=order.embed, wait=True, report=_reporter(channel))
         _write(channel, {"report": wire.report_object(report)})
     except DowseError as error:
         _write(channel, wire.error_object(error))
+
+
+def _embed(engine: dowse.Engine, report: Reporter) -> IndexReport:
+    """Embed the backlog in turns, between which others can write."""
+    done = 0
+    while True:
+        turn = engine.embed(report, for_s=TURN_S, wait_s=WAIT_S)
+        done += turn.embedded
+        if not turn.pending:
+            return IndexReport(embedded=done)
+        sleep(PAUSE_S)
 
 
 def _reporter(channel: BinaryIO) -> Reporter:

@@ -20,6 +20,7 @@ from msgspec import Struct
 from dowse.errors import NotFoundError, UnavailableError
 
 State = Literal["waiting", "running", "done", "failed", "stopped"]
+Kind = Literal["index", "embed"]
 OVER: tuple[State, ...] = ("done", "failed", "stopped")
 MOST_WAITING = 8  # chosen: a second run of the same sources changes nothing
 MOST_KEPT = 100  # finished jobs that stay listed; chosen
@@ -41,6 +42,7 @@ class Job(Struct, frozen=True):
     progress: Mapping[str, Any] | None = None
     report: Mapping[str, Any] | None = None
     error: str | None = None
+    kind: Kind = "index"
 
 
 class IndexTask(Struct, frozen=True):
@@ -50,6 +52,7 @@ class IndexTask(Struct, frozen=True):
     paths: tuple[str, ...]
     embed: bool = True
     environment: Mapping[str, str] = {}
+    kind: Kind = "index"
 
     def __repr__(self) -> str:
         """Leave out the environment: it may hold keys of model providers."""
@@ -71,7 +74,7 @@ class JobQueue:
         with self._changed:
             if self._closed or len(self._waiting) >= MOST_WAITING:
                 raise UnavailableError("the queue of index jobs is full; retry when a job has finished")
-            job = Job(token_hex(8), tuple(shown_paths), datetime.now(UTC))
+            job = Job(token_hex(8), tuple(shown_paths), datetime.now(UTC), kind=task.kind)
             self._jobs[job.id] = job
             self._waiting.append((job.id, task))
             self._forget()
@@ -80,6 +83,12 @@ class JobQueue:
                 self._runner.start()
             self._changed.notify_all()
             return job
+
+    def start_embedding(self, task: IndexTask) -> None:
+        """Start a job that embeds new documents, unless one waits: it will embed these, too."""
+        with self._changed:
+            if all(each.kind != task.kind for _, each in self._waiting) and len(self._waiting) < MOST_WAITING:
+                self.start(task, ())
 
     def get(self, job_id: str) -> Job:
         found = self._jobs.get(job_id)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import closing, suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from dowse.errors import BadRequestError, BusyError, CorruptIndexError, NoIndexError
+from dowse.errors import BadRequestError, BusyError, CorruptIndexError, NoIndexError, StorageError
 from dowse.store.files import replace_file, storing
 from dowse.store.kernels.numpy_kernel import NUMPY, Kernel
 from dowse.store.lock import WriterLock
@@ -22,6 +23,7 @@ from dowse.store.sql.vector_cache import Model, VectorCache
 if TYPE_CHECKING:
     from dowse.store.writer import EmbeddedWriter
 
+_log = logging.getLogger("dowse")
 _CREATE_WAIT_S = 30.0  # while another process creates the same index, which takes milliseconds; chosen
 _RETRIES = 20  # of a reader that meets publications in the making; 5 were too few beside busy cores
 
@@ -107,23 +109,39 @@ class EmbeddedStore:
         known = self._snapshot.model if self._snapshot is not None else None
         if known is not None and known.number == place.model:
             return known
-        return next((model for model in VectorCache(self.database).models() if model.number == place.model), None)
+        models = {model.number: model for model in VectorCache(self.database).models()}
+        if place.model is not None and place.model not in models:
+            raise CorruptIndexError(f"the model of {place.folder} is not in {DATABASE}; run `dowse rebuild`")
+        return models.get(place.model) if place.model is not None else None
 
     def _catch_up(self) -> None:
         """Publish rows that the segments lack, and repair them, unless another process writes: its writer does."""
         with suppress(CorruptIndexError, FileNotFoundError):
             if self.reader().seq == self.database.seq():
                 return
-        with suppress(BusyError):
+        try:
             self.writer().close()
+        except BusyError:
+            pass
+        except StorageError as err:  # a full disk can be read from
+            with suppress(CorruptIndexError, FileNotFoundError):
+                self.reader()
+                _log.warning("dowse: %s; answers come from what was published before", err)
+                return
+            raise
+
+
+def create_folder(folder: Path) -> None:
+    """Create the folder of an index, which only its owner can read, with a .gitignore."""
+    with storing(folder):
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)  # it holds text of private files; chmod opens it to a group
+    replace_file(folder / ".gitignore", b"*\n")
 
 
 def _create(folder: Path) -> None:
     """Create an empty index under the writer's lock, so that two processes do not replace each other's."""
-    with storing(folder):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)  # it holds text of private files; chmod opens it to a group
+    create_folder(folder)
     with closing(WriterLock(folder / LOCK, _CREATE_WAIT_S)):
         if not (folder / DATABASE).exists():
-            replace_file(folder / ".gitignore", b"*\n")
             create_database(folder / DATABASE)

@@ -19,6 +19,7 @@ from dowse.store.segments.columns import ColumnReader
 from dowse.store.segments.forward import ForwardReader, Slots, hash_term
 from dowse.store.segments.generation import UNPUBLISHED, Generation
 from dowse.store.segments.inverted import InvertedReader
+from dowse.store.segments.parts import BASE, DEAD
 from dowse.store.segments.state import PartState, read_state
 from dowse.store.segments.vectors import VectorReader
 from dowse.store.session import SnapshotSession
@@ -26,6 +27,7 @@ from dowse.store.snapshot_cache import MemoryBudget, Selection, SmallFilterSet
 from dowse.store.sql import links
 from dowse.store.sql.codec import batches, marks, signed, unsigned
 from dowse.store.sql.database import Database
+from dowse.store.sql.schema import DATABASE
 from dowse.store.sql.services import read_edges, read_services
 from dowse.store.sql.vector_cache import Model
 from dowse.store.word_index import TermFrequencies, WordIndex
@@ -80,8 +82,15 @@ class Snapshot:
         if model and vector_state:
             vectors = PartReader(place.vectors(model.number), vector_state, maps)
             self.vector_reader = VectorReader(vectors, model.dimension, kernel)
-        since, dead = (before.seq, before.dead) if before else (-1, np.empty(0, np.int64))
+        base = self._base = int(part.state.facts.get(BASE, -1))  # none in an index of an earlier version
+        since, dead = (before.seq, before.dead) if before else (base, np.empty(0, np.int64))
         died = database.tombstones(since, self.seq)
+        if before and before._base == base:
+            self._died: tuple[int, int] = before._died[0] + len(died), before._died[1] + sum(died)
+        else:
+            self._died = database.count_tombstones(base, self.seq) if before else (len(died), sum(died))
+        if base >= 0 and self._died != tuple(part.state.facts.get(name) for name in DEAD):
+            raise CorruptIndexError(f"the deleted chunks in {DATABASE} do not match {place.rows}; run `dowse rebuild`")
         self.dead: Slots = np.concatenate([dead, self._slots_of_keys(np.array(died, np.int64))])
         self._frequencies: TermFrequencies = TermFrequencies(
             self.inverted, self.forward, self.dead, kernel, before._frequencies if before else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from zlib import crc32
 
 import numpy as np
@@ -45,6 +46,17 @@ def verify(store: EmbeddedStore, *, deep: bool) -> Iterator[Check]:
             yield _terms(store.database, snapshot)
             if snapshot.model:
                 yield _vectors(store.database, snapshot, snapshot.model)
+
+
+def verify_rows(path: Path) -> Iterator[Check]:
+    """Check a database alone: its pages, and every stored chunk and vector."""
+    database = Database(path, read_only=True)
+    try:
+        yield _database(database, deep=True)
+        yield _rows(database)
+        yield _embeddings(database)
+    finally:
+        database.close()
 
 
 def _result(name: str, problems: list[str], fine: str, fix: str) -> Check:

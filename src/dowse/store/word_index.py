@@ -74,11 +74,10 @@ class TermFrequencies:
 
     def of(self, hashes: Hashes) -> tuple[Slots, list[Spans]]:
         """Return frequencies and postings of ascending hashes, without runs that hold none of the terms."""
-        holding, spans, runs = np.zeros(len(hashes), np.int64), [], self.inverted.runs
-        for run in runs:
-            starts, ends = self.kernel.find(run, hashes)
+        holding, spans = np.zeros(len(hashes), np.int64), []
+        for run, starts, ends in self.inverted.find(self.kernel, hashes):
             sizes = ends - starts
-            if len(runs) == 1 or sizes.any():  # of one run there is nothing to leave out
+            if len(self.inverted.runs) == 1 or sizes.any():  # of one run there is nothing to leave out
                 holding += sizes
                 spans.append((run, starts, ends))
         if len(self._tail_terms.terms):

@@ -92,7 +92,7 @@ class EmbeddedWriter:
         self._waiting, self._fresh = {}, None  # the rows get new slots
         serving = self._serving()
         seq = self._database.seq()
-        place = following(self._derived, int(self._database.fact(GENERATION) or 0))
+        place = following(self._derived, self._database.number(GENERATION))
         parts = SegmentWriters(place, self._database, self._cache.runs)
         try:
             added, _ = self._append_rows(parts, seq)

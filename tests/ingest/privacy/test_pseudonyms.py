@@ -138,7 +138,7 @@ def test_no_person_of_the_sample_is_in_a_scrubbed_index_and_later_runs_keep_it_s
     full = [person[0] for person in people if " " in person[0]]
     assert len(full) >= 5
     with dowse.open(index_folder, embedder="none") as engine:
-        report = engine.index([folder], embed=False, scrub=True)
+        report = engine.index([folder], embed=False, pseudonyms=True)
     assert dict(report.scrubbed)["name"] > 50
     assert _holds(index_folder, *full) == set()
     (folder / "new.md").write_text(f"# Rota\n\n{full[0]} is on call, {full[0].split()[0]}@wrenfold.example\n")
@@ -157,11 +157,11 @@ def test_scrubbing_a_source_that_is_indexed_already_reads_all_of_it_again(tmp_pa
     folder.mkdir()
     (folder / "a.md").write_text("Ada Lovelace was here\n")
     listed.write_text("Ada Lovelace\n")
-    with dowse.open(index_folder, config=Config(scrub_names=listed), embedder="none") as engine:
+    with dowse.open(index_folder, config=Config(pseudonym_names=listed), embedder="none") as engine:
         engine.index([folder], embed=False)
         assert "Ada" in engine.show(str(folder / "a.md"))[0].text
-        assert engine.index([folder], embed=False, scrub=True).changed == 1
+        assert engine.index([folder], embed=False, pseudonyms=True).changed == 1
         assert "Ada" not in engine.show(str(folder / "a.md"))[0].text
         assert engine.index([folder], embed=False).unchanged == 1
-        assert engine.index([folder], embed=False, scrub=False).changed == 1
+        assert engine.index([folder], embed=False, pseudonyms=False).changed == 1
         assert "Ada" in engine.show(str(folder / "a.md"))[0].text

@@ -277,6 +277,11 @@ def test_broken_syntax_is_cut_by_its_layout_and_still_indexed() -> None:
     assert sum(chunk.text.count("@@@") for chunk in found) == 80
 
 
+def test_macros_that_hide_a_brace_leave_the_names_of_a_file() -> None:
+    text = "LIB_BEGIN_NAMESPACE\n" + "".join(f"LIB_API int f{at}(int x) {{ return x; }}\n" for at in range(20))
+    assert {f"f{at}" for at in range(1, 20)} <= set(defined(f'extern "C" {{\n{text}', "a.cpp"))
+
+
 def test_one_broken_function_leaves_the_others_their_names() -> None:
     text = "".join(f"int f{at}(int a)\n{{\n  return g(a);\n}}\n\n" for at in range(20))
     assert {f"f{at}" for at in range(20)} - set(defined(text + "int broken( {{{ \n", "a.c")) <= {"f19"}

@@ -186,7 +186,7 @@ def test_front_matter_gives_title_author_date_and_meta() -> None:
     assert chunk.timestamp == datetime(2025, 3, 1, 8, tzinfo=UTC)
     assert dict(document.meta)["tags"] == "ops, k8s"
     assert chunk.meta == document.meta
-    assert chunk.context_prefix == "Rolling back"
+    assert chunk.context_prefix == "Rolling back > Ada"  # the author is found by words
     assert "author" not in chunk.text
 
 

@@ -298,9 +298,7 @@ def test_every_profile_answers_and_can_have_every_stage(store: MemoryStore, prof
         min_score=0.01, rerank="heuristic,cross-encoder", parents="attach", boost=True, freshness_weight=0.2,
     )  # fmt: skip
     assert result.chunks
-    scores = [each.final_score for each in result.chunks]
-    assert scores == sorted(scores, reverse=True)
-    assert all(0 <= score <= 1 for score in scores)
+    assert all(0 <= each.final_score <= 1 for each in result.chunks)
     names = [name for name, _ in result.query_metadata.stages]
     for stage in (
         "graph",

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dowse.identity import id_number
 from dowse.query.pipeline import run
-from dowse.query.stages.confidence import FITS, WORDS, Confidence, Fit, Judge, judged
+from dowse.query.stages.confidence import FITS, NAMED, NO_ANSWER, WORDS, Confidence, Fit, Judge, judged
 from dowse.query.stages.state import QueryState
 from dowse.types import QueryRequest
 from factories import PLAIN, document
@@ -53,7 +53,20 @@ def test_chance_of_an_answer_is_the_fitted_formula() -> None:
 
 def test_chance_with_vectors_takes_cosine_and_size() -> None:
     chance = GRANITE.answer(0.8, 0.5, 0.3, log(1000))
-    assert chance == pytest.approx(logistic(21.12 * 0.8 + 3.75 * 0.5 - 0.92 * log(1000) - 10.31))
+    assert chance == pytest.approx(logistic(13 * 0.8 + 6 * 0.5 - 0.8 * log(1000) - 6))
+
+
+def test_chance_of_a_hit_falls_with_its_rank() -> None:
+    for rank in (1, 2, 10):
+        expected = logistic(13 * 0.8 + 2 * 0.5 - 0.9 * log(1000) - 1.1 * log(rank) - 4.25)
+        assert GRANITE.hit(0.8, 0.5, 0.3, log(1000), rank) == pytest.approx(expected)
+
+
+def test_no_hit_is_surer_than_the_answer() -> None:
+    at = small_store(texts("retry calls", "heartbeat", "retry"), vectors=False)
+    for text in ("retry calls", "retry zebra quagga okapi gnu eland kudu oryx impala"):
+        found = sure(at, text)
+        assert max(found.of_hits.values()) <= found.value * (NO_ANSWER if found.nothing_found else 1)
 
 
 def test_size_stays_within_what_was_fitted() -> None:
@@ -117,8 +130,8 @@ def test_exact_name_is_never_nothing() -> None:
     rest = "zebra quagga okapi gnu eland kudu oryx impala"
     state = state_of(at, f"`fetch_rates` {rest}")
     assert state.confidence is not None
-    assert state.confidence.value < WORDS.nothing_below
     assert not state.confidence.nothing_found
+    assert state.confidence.value == state.confidence.of_hits[state.hits[0].chunk.id] == NAMED
     assert sure(at, f"heartbeat {rest}").nothing_found
 
 

@@ -11,7 +11,7 @@ from dowse.ports import StoreReader
 from dowse.query.pipeline import answer
 from dowse.store.memory import MemoryStore
 from dowse.tokenizer import Tokenizer
-from dowse.types import QueryRequest, QueryResult
+from dowse.types import Defined, QueryRequest, QueryResult
 from factories import PLAIN, of_chunks
 from values import replace
 
@@ -92,3 +92,21 @@ def test_profiles_without_it_leave_the_fused_order(reader: StoreReader) -> None:
     text = "why does retry_call give up after a failure of the payment service backoff"
     found = ask(reader, text, profile="engineering", top_k=5).chunks
     assert all("exact" not in {score.stage for score in each.scores} for each in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "defined", "language", "first"),
+    [
+        ("Tokens", Defined("tokens", "field", "Layout.tokens", 1, 1), "python", False),  # a field in another case
+        ("path_router", Defined("path_router", "module", "path_router", 1, 1), "rust", False),  # mod path_router;
+        ("Helpers", Defined("Helpers", "module", "Site.Helpers", 1, 9), "ruby", True),
+        ("Tokens", Defined("Tokens", "class", "Tokens", 1, 9), "python", True),
+    ],
+)
+def test_a_chunk_is_named_by_what_it_defines(name: str, defined: Defined, language: str, first: bool) -> None:
+    store = MemoryStore()
+    chunk = replace(PLAIN, text=name, corpus_type="CODE_LOGIC", language=language, defines=(defined,))
+    store.put([of_chunks("a", [chunk])])
+    store.publish()
+    (hit,) = ask(store.reader(), name).chunks
+    assert any(score.stage == "exact" for score in hit.scores) is first

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dowse.errors import BadRequestError
 from dowse.ports import StoreReader
-from dowse.query.stages.mmr import Diversify, apply_mmr
+from dowse.query.stages.mmr import Diversify, apply_mmr, marginal_order
 from dowse.query.stages.state import Hit, Query, QueryState
 from dowse.store.memory import MemoryStore
 from factories import PLAIN, of_chunks
@@ -26,10 +26,12 @@ def rows(*vectors: list[float]) -> Any:
 
 def test_the_marginal_score_is_relevance_less_likeness() -> None:
     """s − d·max cos(selected)."""
-    picks = apply_mmr([0.9, 0.8, 0.7], rows(EAST, NORTH_EAST, NORTH), diversity=0.3, top_k=3)
+    given = rows(EAST, NORTH_EAST, NORTH, EAST)
+    picks = marginal_order([0.9, 0.8, 0.7, 0.0], given, diversity=0.3, top_k=3)
     # First .9; then .8 − .3·cos 45° = .588 against .7 − .3·0 = .7; last .8 − .3·max(cos 45°, cos 45°).
     assert [at for at, _ in picks] == [0, 2, 1]
     assert [value for _, value in picks] == pytest.approx([0.9, 0.7, 0.8 - 0.3 * 2**-0.5])
+    assert apply_mmr([0.9, 0.8, 0.7, 0.0], given, top_k=3) == [(0, 0.9), (2, 0.7), (1, 0.8)]
 
 
 def test_the_same_passage_twice_is_pushed_back() -> None:
@@ -38,13 +40,12 @@ def test_the_same_passage_twice_is_pushed_back() -> None:
 
 
 def test_no_diversity_is_the_order_of_relevance() -> None:
-    picks = apply_mmr([0.2, 0.9, 0.5], rows(EAST, EAST, EAST), diversity=0.0, top_k=3)
-    assert picks == [(1, 0.9), (2, 0.5), (0, 0.2)]
+    picks = apply_mmr([0.2, 0.9, 0.5], rows(EAST, EAST, EAST), diversity=0.0, top_k=2)
+    assert picks == [(1, 0.9), (2, 0.5)]
 
 
-def test_unsorted_and_short_input_is_ordered_too() -> None:
-    """A short list is in MMR order too, whatever order it came in."""
-    assert [at for at, _ in apply_mmr([0.1, 0.9], rows(EAST, NORTH), top_k=5)] == [1, 0]
+def test_a_list_of_at_most_top_k_stays_as_it_is() -> None:
+    assert apply_mmr([0.1, 0.9, 0.8], rows(EAST, NORTH, NORTH), top_k=3) == [(0, 0.1), (1, 0.9), (2, 0.8)]
 
 
 def test_equals_keep_the_order_given() -> None:
@@ -53,8 +54,9 @@ def test_equals_keep_the_order_given() -> None:
 
 def test_words_speak_for_a_missing_vector() -> None:
     """A zero vector is no NaN; likeness is shared words over the larger number of words."""
-    texts = ["retry the call", "retry the call", "lock the door now"]
-    picks = apply_mmr([0.9, 0.8, 0.7], rows(EAST, [0.0, 0.0], [0.0, 0.0]), diversity=0.5, top_k=3, texts=texts)
+    texts = ["retry the call", "retry the call", "lock the door now", "x"]
+    nothing = [0.0, 0.0]
+    picks = marginal_order([0.9, 0.8, 0.7, 0.0], rows(EAST, nothing, nothing, nothing), 0.5, 3, texts)
     assert [at for at, _ in picks] == [0, 2, 1]
     assert picks[1][1] == pytest.approx(0.7 - 0.5 * 1 / 4)  # "the" of max(3, 4) words
     assert picks[2][1] == pytest.approx(0.8 - 0.5 * 3 / 3)
@@ -125,15 +127,15 @@ def test_stage_shows_different_hits_first_and_keeps_all() -> None:
     reader, hits = reader_and_hits((0.9, 0.85, 0.7, 0.1))
     after = Diversify(reader)(QueryState(Query("q", 2), hits=hits)).hits
     assert [hit.chunk.text for hit in after] == [TEXTS[0], TEXTS[2], TEXTS[1], TEXTS[3]]
-    assert [hit.value for hit in after] == pytest.approx([0.9, 0.7, 0.7, 0.1])  # the rest: no more than the last pick
+    assert [hit.value for hit in after] == [0.9, 0.7, 0.85, 0.1]  # MMR selects and leaves scores alone
+    assert after[1].scores[-1].value == pytest.approx(0.7)
     assert after[1].scores[-1].why == "0.70 − 0.3·0.00 for similarity to an earlier hit"
 
 
 @given(st.lists(st.floats(0, 1.3), min_size=4, max_size=4), st.floats(0, 1), st.integers(1, 6))
-def test_stage_keeps_the_set_and_stays_sorted_and_in_range(values: list[float], diversity: float, k: int) -> None:
+def test_stage_keeps_the_set_and_the_scores(values: list[float], diversity: float, k: int) -> None:
     reader, hits = reader_and_hits(tuple(sorted(values, reverse=True)))
     after = Diversify(reader, diversity)(QueryState(Query("q", k), hits=hits)).hits
     assert sorted(hit.chunk.id for hit in after) == sorted(hit.chunk.id for hit in hits)
-    found = [hit.value for hit in after]
-    assert found == sorted(found, reverse=True)
-    assert all(0 <= value <= 1 for value in found)
+    assert {hit.chunk.id: hit.value for hit in after} == {hit.chunk.id: hit.value for hit in hits}
+    assert k < len(hits) or after == hits

@@ -282,9 +282,10 @@ def test_reranking_keeps_the_set_sorted_and_in_range(
 def test_reranked_sorts_trims_and_puts_the_unjudged_last() -> None:
     rows = [candidate("a", 0.9, 0), candidate("b", 0.8, 1), candidate("c", 0.7, 2)]
     judge = Judge((("a", 0.2), ("b", None), ("c", 0.6)))
-    assert [(each.chunk.text, each.value) for each in reranked(judge, "q", rows)] == [
-        ("c", 0.6),
-        ("a", 0.2),
-        ("b", 0.2),
+    scores = judge.score("q", rows)
+    assert [(each.text, each.original_score, each.reranked_score) for each in reranked(rows, scores)] == [
+        ("c", 0.7, 0.6),
+        ("a", 0.9, 0.2),
+        ("b", 0.8, 0.2),
     ]
-    assert len(reranked(judge, "q", rows, top_k=2)) == 2
+    assert len(reranked(rows, scores, top_k=2)) == 2

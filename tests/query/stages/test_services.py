@@ -48,7 +48,7 @@ def test_depth_goes_on_through_neighbours() -> None:
 
 def test_unknown_services_are_left_out_and_names_are_sorted() -> None:
     """Unknown names are omitted; services are sorted."""
-    assert [name for name, _ in GRAPH.neighbourhood(["shop", "nobody", "auth", "shop"])] == ["auth", "shop"]
+    assert list(GRAPH.neighbourhood(["shop", "nobody", "auth", "shop"])) == ["auth", "shop"]
 
 
 def test_blast_radius_is_all_callers_and_downstream_all_callees() -> None:
@@ -61,7 +61,21 @@ def test_blast_radius_is_all_callers_and_downstream_all_callees() -> None:
 
 def test_blast_radius_of_an_unknown_service_names_the_known_ones() -> None:
     with pytest.raises(NotFoundError, match="auth, cart"):
-        GRAPH.blast_radius("auht")
+        GRAPH.blast_radius("zzz")
+
+
+@pytest.mark.parametrize("name", ["checkout", "chekoutservice", "Checkout-Service", "outservice"])
+def test_an_unknown_name_suggests_a_near_one(name: str) -> None:
+    graph = ServiceGraph((Service("checkoutservice"), Service("cart")), ())
+    with pytest.raises(NotFoundError, match=r"did you mean checkoutservice\?$"):
+        graph.around(name)
+
+
+def test_a_name_means_the_services_of_all_repositories_that_have_it() -> None:
+    graph = ServiceGraph((Service("a/web"), Service("b/web"), Service("web-api")), ())
+    assert graph.meant("web") == ("a/web", "b/web")
+    assert graph.meant("WEB_API") == ("web-api",)
+    assert graph.meant("we") == ()
 
 
 def test_a_ring_of_services_ends() -> None:
@@ -106,9 +120,9 @@ def asked(store: MemoryStore, *services: str, k: int = 10, repo: str | None = No
 def test_services_of_the_hits_that_are_shown_get_their_surroundings() -> None:
     """Neighbours are those of the services of the hits."""
     store = stored()
-    assert [name for name, _ in asked(store, "shop", "auth").service_context or ()] == ["auth", "shop"]
-    assert [name for name, _ in asked(store, "shop", "auth", k=1).service_context or ()] == ["shop"]
-    assert asked(store).service_context == ()
+    assert list(asked(store, "shop", "auth").service_context or ()) == ["auth", "shop"]
+    assert list(asked(store, "shop", "auth", k=1).service_context or ()) == ["shop"]
+    assert asked(store).service_context == {}
 
 
 def test_evidence_outside_the_filter_or_gone_is_not_cited() -> None:

@@ -12,7 +12,7 @@ from dowse.query.stages.signals import Asked, Signals, alike, file_match, matche
 from dowse.query.stages.state import Hit, Query, QueryState
 from dowse.store.memory import MemoryStore
 from dowse.tokenizer import Tokenizer
-from dowse.types import Chunk, QueryRequest
+from dowse.types import Chunk, Defined, QueryRequest
 from factories import PLAIN, of_chunks
 from values import replace
 
@@ -49,6 +49,7 @@ def test_words_of_a_name_are_its_parts() -> None:
         ("connection pool", "pool/__init__.py", 1.25 * 0.5 * 1 / (0.25 * 1 + 0.5)),  # the folder's name
         ("connection pool", "net/client.py", 0.0),
         ("web socket frames", "ws.py", 1.25 * (2 / 3) / (0.25 + 2 / 3)),  # initials of two neighbours
+        ("WebSocket frames", "websocket.py", 1.25 * (2 / 3) / (0.25 + 2 / 3)),  # two neighbours in one word
         ("", "net/pool.py", 0.0),
     ],
 )
@@ -74,6 +75,7 @@ def test_name_of_a_symbol_is_a_harmonic_mean() -> None:
         ("examples/pool.py", "connection pool", ASIDE),
         ("db/migrations/0001_pool.py", "connection pool", ASIDE),
         ("api/pool_pb2.py", "connection pool", ASIDE),
+        ("src/pool/package-info.java", "connection pool", ASIDE),
         ("src/latest.py", "connection pool", 1.0),
         ("src/contest/pool.py", "connection pool", 1.0),
     ],
@@ -81,6 +83,21 @@ def test_name_of_a_symbol_is_a_harmonic_mean() -> None:
 def test_kinds_of_files_rank_behind_unless_asked_for(path: str, text: str, factor: float) -> None:
     chunk = in_file(path)
     assert matcher(Query(text, 10), TOKENIZER, [chunk])(chunk).factor == factor
+
+
+def test_a_definition_of_the_words_asked_has_the_value_of_the_best_hit_even_in_a_test() -> None:
+    named = Defined("retry_call", "function", "retry_call", 1, 30)
+    other = Hit(in_file("net/retry.py", id=f"{1:016}"), 0.8)
+    piece = Hit(in_file("tests/test_net.py", id=f"{2:016}", symbol_name="retry_call"), 0.7)
+    definition = Hit(in_file("tests/test_net.py", id=f"{3:016}", symbol_name="retry_call", defines=(named,)), 0.1)
+    for text in ("retry call", "how does retry call work"):
+        hits = Signals(TOKENIZER)(QueryState(Query(text, 10), hits=(other, piece, definition))).hits
+        assert hits[0].chunk.id == definition.chunk.id
+        assert [hit.value for hit in hits] == pytest.approx(
+            [(0.8 + 0.3) / 1.3, (0.8 + 0.3 * file_match(asked("retry call"), "net/retry.py", TOKENIZER)) / 1.3,
+             (0.7 + 0.3 * 0.9) * ASIDE / 1.3]
+        )  # fmt: skip
+        assert hits[0].scores[-1].why.endswith("defines it")
 
 
 def test_docs_rank_behind_code_only_when_code_is_asked_for() -> None:
@@ -98,6 +115,21 @@ def test_docs_rank_behind_code_only_when_code_is_asked_for() -> None:
     assert list(of.values()) == [BEHIND, 1.0, 1.0, BEHIND, 1.0]
 
 
+@pytest.mark.parametrize(
+    ("text", "factors"),
+    [
+        ("where does checkout call payment", [1.0, BEHIND]),
+        ("where does the checkout service call the payment service", [1.0, BEHIND]),
+        ("where does billing call payment", [1.0, 1.0]),  # no file of billing is known
+        ("checkout calls payment", [1.0, 1.0]),
+    ],
+)
+def test_a_call_is_in_the_files_of_the_caller(text: str, factors: list[float]) -> None:
+    chunks = [in_file("src/checkoutservice/main.go"), in_file("src/paymentservice/server.js")]
+    rule = kind_rule(text, TOKENIZER.words(text), chunks)
+    assert [rule(chunk)[0] for chunk in chunks] == factors
+
+
 def test_the_stage_explains_its_arithmetic() -> None:
     store = MemoryStore()
     text = "opens a connection and retries the call"
@@ -112,8 +144,8 @@ def test_the_stage_explains_its_arithmetic() -> None:
     assert hits[0].file_path == "net/retry.py"
     assert hits[-1].file_path == "tests/test_it.py"
     (score,) = (each for each in hits[0].scores if each.stage == "signals")
-    assert score.value == pytest.approx(((hits[0].fusion_score or 0) + 0.3 * 0.8) / 1.3)
-    assert "0.3·0.80 symbol name" in score.why
+    assert score.value == pytest.approx(((hits[0].fusion_score or 0) + 0.3 * 0.9 * 0.8) / 1.3)
+    assert "0.3·0.72 symbol name" in score.why
     assert any("×0.3 test" in each.why for each in hits[-1].scores)
 
 

@@ -23,6 +23,11 @@ LEFT_OUT = ("/v1/index",)  # each request that fits would start a process; tests
 EXAMPLES = 12  # of each operation
 
 
+@schemathesis.serializer("application/x-ndjson")
+def _lines(_context: Any, value: Any) -> bytes:
+    return str(value).encode("utf-8", "surrogateescape")
+
+
 @pytest.fixture(scope="module")
 def client(index: Path) -> Iterator[Client]:
     with running_server(index, access=Access(write=True)) as client:

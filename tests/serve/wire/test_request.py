@@ -107,8 +107,8 @@ def test_clauses_nest_to_a_limit() -> None:
         ({"text": "x", "where": {"op": "eq"}}, "where:"),
         ({"text": "x", "where": [{"op": "eq", "field": "a", "value": "b", "boost": 2}]}, "boost"),
         ({"text": "x", "where": [{"op": "not", "where": {}}]}, "list of clauses"),
-        ({"text": "x", "where": [{"op": "or", "filters": {}}]}, "or takes 'filters'"),
-        ({"text": "x", "where": [{"op": "or", "where": []}]}, "or takes 'filters'"),
+        ({"text": "x", "where": [{"op": "or", "filters": {}}]}, "or needs 'filters'"),
+        ({"text": "x", "where": [{"op": "or", "where": []}]}, "or needs 'filters'"),
         ({"top_k": 1}, "missing query"),
     ],
 )

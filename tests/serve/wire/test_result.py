@@ -20,6 +20,7 @@ from dowse.types import (
     ScoredChunk,
     ServiceContext,
 )
+from dowse.views import FrozenDict
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 number = st.floats(allow_nan=False, allow_infinity=False)
@@ -29,7 +30,7 @@ moments = st.datetimes(min_value=datetime(1970, 1, 1), timezones=st.just(UTC))
 chunks = st.builds(
     ScoredChunk,
     id=text, document_id=text, text=text, corpus_type=text, source_uri=text,
-    start_line=st.none() | st.integers(1, 9), timestamp=st.none() | moments, meta=pairs,
+    start_line=st.none() | st.integers(1, 9), timestamp=st.none() | moments.map(datetime.isoformat), meta=pairs,
     calls_out=st.lists(text, max_size=2).map(tuple),
     dense_score=st.none() | number, final_score=number, stale=st.none() | st.booleans(),
     scores=st.lists(st.builds(Score, text, number, st.integers(0, 9), text), max_size=2).map(tuple),
@@ -43,14 +44,14 @@ metadata = st.builds(
     counts=st.dictionaries(text, st.integers(), max_size=3).map(lambda found: tuple(found.items())),
     model=st.none() | text,
 )
-services = st.builds(ServiceContext, text, edges=st.lists(pairs, max_size=2).map(tuple))
+services = st.builds(ServiceContext, text, edges=st.lists(pairs.map(FrozenDict), max_size=2).map(tuple))
 results = st.builds(
     QueryResult,
     query=text,
     chunks=st.lists(chunks, max_size=3).map(tuple),
     degraded=st.lists(st.builds(Degradation, text, text), max_size=2).map(tuple),
     expanded_queries=st.lists(text, max_size=2).map(tuple),
-    service_context=st.none() | st.dictionaries(text, services, max_size=2).map(lambda d: tuple(d.items())),
+    service_context=st.none() | st.dictionaries(text, services, max_size=2).map(FrozenDict),
     query_metadata=metadata,
 )
 
@@ -61,7 +62,7 @@ def test_every_result_becomes_json_with_objects_for_pairs(result: QueryResult) -
     assert [chunk["meta"] for chunk in row["chunks"]] == [dict(chunk.meta) for chunk in result.chunks]
     assert row["query_metadata"]["counts"] == dict(result.query_metadata.counts)
     assert {name: each["edges"] for name, each in (row["service_context"] or {}).items()} == {
-        name: [dict(edge) for edge in each.edges] for name, each in result.service_context or ()
+        name: [dict(edge) for edge in each.edges] for name, each in (result.service_context or {}).items()
     }
 
 
@@ -72,7 +73,7 @@ def test_a_result_has_the_documented_shape() -> None:
         "text",
         "DOC_PAGE",
         "acme/a.md",
-        timestamp=datetime(2026, 1, 31, 12, tzinfo=UTC),
+        timestamp="2026-01-31T12:00:00Z",
         meta=(("team", "payments"),),
         final_score=0.5,
         scores=(Score("dense", 0.7, 1, "cosine"),),
@@ -81,7 +82,7 @@ def test_a_result_has_the_documented_shape() -> None:
         "q",
         (chunk,),
         degraded=(Degradation("dense", "down"),),
-        service_context=(("api", ServiceContext("api", calls=("db",), edges=((("type", "db"),),))),),
+        service_context=FrozenDict(api=ServiceContext("api", calls=("db",), edges=(FrozenDict(type="db"),))),
         query_metadata=QueryMetadata(1.5, stages=(("fuse", 0.1),), counts=(("dense", 3),)),
     )
     row = json.loads(wire.encode(wire.result_object(result)))

@@ -54,8 +54,8 @@ class EvalResults(msgspec.Struct, frozen=True, eq=False):
 @click.argument("datasets", nargs=-1, metavar="[DATASET]...", type=click.Path(path_type=Path))
 @add(INPUT_OPTIONS)
 @option("--cut", is_flag=True, group="Input",
-        help="Cut the documents of a folder into chunks and group the results by document, as `dowse index` and "
-             "`dowse search --group document` do [default: one chunk a document].")  # fmt: skip
+        help="Split documents into chunks as `dowse index` does, and group results by document "
+             "[default: one chunk per document].")  # fmt: skip
 @add(query_options(("profile", "rerank"), old=("fusion", "legs", "alpha", "depth")))
 @add(BM25_OPTIONS)
 @add(OUTPUT)

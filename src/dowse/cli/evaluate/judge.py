@@ -59,7 +59,8 @@ def judge(session: CommandSession, words: tuple[str, ...], **flags: Any) -> int:
     if flags["listed"] or flags["export"] or flags["imported"]:
         return _exchange(session, index, flags["export"], flags["imported"])
     if not query.strip():
-        raise BadRequestError("missing query; run: dowse judge where do we retry payments")
+        command = "dowse judge --forget" if flags["forget"] else "dowse judge"
+        raise BadRequestError(f"missing query; run: {command} where do we retry payments")
     if flags["forget"]:
         count = feedback.forget(index, query)
         session.emit(f"Deleted {plural(count, 'judgment')}.")

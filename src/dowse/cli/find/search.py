@@ -13,7 +13,7 @@ from dowse.cli.options import BARE_WORD, add, option
 from dowse.cli.query_options import QueryCommand, query_options, request_fields, request_of
 from dowse.cli.session import CommandSession
 from dowse.errors import BadRequestError, NoIndexError
-from dowse.serve.plain_text import ChunkLocator, bullets, clean_path, explain_lines, hit_line
+from dowse.serve.plain_text import ChunkLocator, bullets, clean_line, clean_path, explain_lines, hit_line
 from dowse.serve.wire.result import Exit, result_object
 
 if TYPE_CHECKING:
@@ -100,6 +100,10 @@ class ResultPrinter(msgspec.Struct, frozen=True):
             self.session.note(f"dowse: {about}{lost.reason}")
         if result.nothing_found and result.chunks:
             self.session.note("dowse: no good match; these are the nearest results")
+        if result.metadata_answer and not self.session.as_json:
+            own = self.output.jsonl or self.output.trec or self.output.files  # lines for programs stay apart
+            answer = "\n".join(map(clean_line, result.metadata_answer.splitlines()))
+            (self.session.note if own else self.session.emit)(answer)
         if self.session.as_json:
             self.session.emit_json(result_object(result))
         elif self.output.jsonl:
@@ -187,7 +191,7 @@ def _code(session: CommandSession, result: QueryResult) -> Exit:
     dense_lost = any(lost.stage == "dense" for lost in result.degraded)
     if session.remote_model and dense_lost and not dense_answered:
         return Exit.REMOTE
-    return Exit.HITS if result.chunks else Exit.NOTHING
+    return Exit.HITS if result.chunks or result.metadata_answer else Exit.NOTHING
 
 
 def _did_you_mean() -> str:

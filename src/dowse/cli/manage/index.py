@@ -107,7 +107,7 @@ def _runner(session: CommandSession, engine: Engine, paths: Sequence[Path], flag
             paths,
             rev=flags["rev"],
             archives=flags["archives"],
-            scrub=pseudonyms,
+            pseudonyms=pseudonyms,
             embed=not flags["no_embed"],
             wait=flags["wait"] or only is not None,
             report=report,
@@ -223,6 +223,8 @@ def link(session: CommandSession, again: bool, llm: bool, most: int | None, with
     `dowse index` links the files it reads; run this after an upgrade, or with --llm. --llm costs money: it sends the
     text of your documents to the endpoint in `llm_base_url`. An interrupted run continues where it stopped.
     """
+    if not llm and (most is not None or within):
+        raise BadRequestError("--most and --within need --llm; run: dowse link --llm --most 50")
     with session.open_writer(create=False) as engine:
         if llm:
             return _link_by_llm(session, engine, most, within=within)

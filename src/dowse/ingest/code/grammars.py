@@ -23,8 +23,23 @@ if TYPE_CHECKING:
 
 # Installed with Dowse, and with the extra `langs`.
 _TYPESCRIPT = ("typescript", "tsx")
-CORE = ("python", "go", "java", "javascript", *_TYPESCRIPT, "c", "cpp", "csharp", "rust", "ruby", "php", "shell")
-MORE = ("kotlin", "swift", "scala", "sql", "lua", "terraform", "elixir")
+_JVM = ("java", "kotlin", "scala")
+CORE = (
+    "python",
+    "go",
+    *_JVM,
+    "javascript",
+    *_TYPESCRIPT,
+    "c",
+    "cpp",
+    "csharp",
+    "rust",
+    "ruby",
+    "php",
+    "shell",
+    "elixir",
+)
+MORE = ("swift", "sql", "lua", "terraform")
 # Only where the wheel has another name than the language, or offers several grammars.
 _WHEELS = {
     "typescript": ("typescript", "language_typescript"),

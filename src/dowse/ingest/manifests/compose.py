@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from dowse.ingest.chunking.document import ChunkSpan
+from dowse.ingest.manifests.env import env_values, filled
 from dowse.ingest.manifests.yaml_nodes import Node
 from dowse.ingest.manifests.yaml_parts import Region, TextLines, keyed_regions, spans_of
 from dowse.ingest.services.addresses import image_type
-from dowse.ingest.services.facts import environment_facts, hosts
+from dowse.ingest.services.facts import Setting, environment_facts, hosts
+from dowse.ports import SourceFile
 from dowse.types import ServiceFact
 
 
@@ -20,15 +22,17 @@ def is_compose(root: Node | None) -> bool:
     return any(value.get("image") or value.get("build") or value.get("extends") for _, value in services.members())
 
 
-def compose_pieces(page: TextLines, root: Node) -> Iterator[ChunkSpan]:
+def compose_pieces(page: TextLines, root: Node, file: SourceFile) -> Iterator[ChunkSpan]:
     """Return the chunks of the services. Text before, between and behind them is cut by size."""
     services = next(((key, value) for key, value in root.pairs if key.text == "services"), None)
     if services is None:
         return
+    values = env_values(file, [".env"])
     inside = Region(services[0].first, root.after(services[0].first, len(page.lines)))
     for region, pair in keyed_regions(page, inside, services[1].named()):
         if pair is not None:
-            yield from _service(page, region, pair[0].text, pair[1])
+            settings = _settings(pair[1], file, values)
+            yield from _service(page, region, pair, settings)
             continue
         # Up to the line of `services`, which by itself is not worth a chunk.
         alone = not any(line.strip() for line in page.lines[: region.first]) and region.stop == region.first + 1
@@ -37,8 +41,11 @@ def compose_pieces(page: TextLines, root: Node) -> Iterator[ChunkSpan]:
         yield from spans_of(page, Region(inside.stop, len(page.lines)), root)
 
 
-def _service(page: TextLines, region: Region, name: str, service: Node) -> Iterator[ChunkSpan]:
-    facts = tuple(_facts(name, service))
+def _service(
+    page: TextLines, region: Region, pair: tuple[Node, Node], settings: Sequence[Setting]
+) -> Iterator[ChunkSpan]:
+    name, service = pair[0].text, pair[1]
+    facts = tuple(_facts(pair[0], service, settings))
     title = f"Compose service {name}"
     image = service.text_at("image") or service.text_at("build") or service.text_at("build", "context")
     yield from spans_of(
@@ -57,22 +64,34 @@ def _service(page: TextLines, region: Region, name: str, service: Node) -> Itera
     )
 
 
-def _facts(name: str, service: Node) -> Iterator[ServiceFact]:
-    yield ServiceFact("declares", name, "Compose", type=image_type(service.text_at("image")))
+def _facts(key: Node, service: Node, settings: Sequence[Setting]) -> Iterator[ServiceFact]:
+    name = key.text
+    kind = image_type(service.text_at("image"))
+    yield ServiceFact("declares", name, "Compose", type=kind, place=str(key.first + 1))
     if alias := service.text_at("container_name"):
         yield ServiceFact("alias", name, alias)
-    yield from environment_facts(name, _environment(service.get("environment")))
+    yield from environment_facts(name, settings)
     waits_for = service.get("depends_on")
     if waits_for is not None:
-        names = [each.text for each in waits_for.items] or [key for key, _ in waits_for.members()]
-        yield from (ServiceFact("needs", name, "depends_on", each) for each in names)
+        done = "service_completed_successfully"  # a job that is over
+        named = [key for key, value in waits_for.named() if value.text_at("condition") != done]
+        for each in (*waits_for.items, *named):
+            yield ServiceFact("needs", name, "depends_on", each.text, place=str(each.first + 1))
 
 
-def _environment(node: Node | None) -> list[tuple[str, str]]:
-    """Return the variables of a map or of a list of NAME=value."""
-    if node is None:
-        return []
-    if node.kind == "map":
-        return [(key, value.text) for key, value in node.members() if value.kind == "text"]
-    pairs = (item.text.partition("=") for item in node.items if item.kind == "text")
-    return [(key, value) for key, _, value in pairs]
+def _settings(service: Node, file: SourceFile, values: Mapping[str, str]) -> list[Setting]:
+    """Return the variables of a service, with the values that Compose takes from environment files."""
+    node, files = service.get("environment"), service.get("env_file")
+    paths = [files, *files.items] if files else []
+    taken = env_values(file, [each.text or each.text_at("path") for each in paths])
+    found = {name: Setting(name, value, files.first if files else 0, hidden=True) for name, value in taken.items()}
+    own: list[tuple[str, str | None, int]] = []
+    for key, value in node.members() if node else ():
+        own.append((key, (value.text or None) if value.kind == "text" else "", value.first))
+    for item in node.items if node else ():
+        key, equals, text = item.text.partition("=")
+        own.append((key, text if equals else None, item.first))
+    for name, written, line in own:
+        text, hidden = (values.get(name, ""), True) if written is None else filled(written, values)
+        found[name] = Setting(name, text, line, hidden)
+    return list(found.values())

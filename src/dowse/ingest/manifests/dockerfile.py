@@ -8,7 +8,7 @@ from typing import Any
 
 from dowse.ingest.chunking.document import ChunkSpan, build, decode
 from dowse.ingest.manifests.yaml_parts import TextLines, page_of, regions, spans_of
-from dowse.ingest.services.facts import environment_facts
+from dowse.ingest.services.facts import Setting, environment_facts
 from dowse.ports import SourceFile
 from dowse.types import Document, ServiceFact
 
@@ -45,4 +45,6 @@ def _facts(text: str) -> Iterator[ServiceFact]:
     for found in _EXPOSE.finditer(text):
         ports = (word.partition("/")[0] for word in found["ports"].split())
         yield from (ServiceFact("port", "", "", port) for port in ports if port.isdigit())
-    yield from environment_facts("", [(found["name"], found["value"].strip("\"'")) for found in _ENV.finditer(text)])
+    for found in _ENV.finditer(text):
+        line = text.count("\n", 0, found.start("name"))
+        yield from environment_facts("", [Setting(found["name"], found["value"].strip("\"'"), line)])

@@ -1,25 +1,39 @@
 """Helm charts: chunks of values and of templates, which need not be YAML before rendering.
 
-A template is cut at its `---` lines, and a pattern finds the kind and name of its resource. A chart has the name of its
-folder: that is Helm's rule, and a template does not hold the name itself.
+A template is cut at its `---` lines. Dowse fills in plain values and drops all other actions; if the text is a resource
+then, it has the facts of one. A chart has the name of its folder: that is Helm's rule, and a template does not hold the
+name itself.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from functools import lru_cache
 
+from msgspec.structs import replace
+
+from dowse.errors import BadRequestError
 from dowse.ingest.chunking.document import ChunkSpan, trail
 from dowse.ingest.chunking.pack import windows
-from dowse.ingest.manifests.yaml_nodes import Node
-from dowse.ingest.manifests.yaml_parts import Region, TextLines, marked_regions, parts
-from dowse.ingest.services.facts import config_facts, environment_facts
+from dowse.ingest.manifests.kubernetes import is_kube, resource_facts, selecting_services, service_of
+from dowse.ingest.manifests.yaml_nodes import Node, NotYamlError, YamlDocument, compose
+from dowse.ingest.manifests.yaml_parts import Part, Region, TextLines, facts_by_part, marked_regions, parts
+from dowse.ingest.services.facts import Setting, config_facts, environment_facts
+from dowse.ingest.sources.content import sibling_bytes
+from dowse.ports import SourceFile
 from dowse.types import ServiceFact
 
 _KIND = re.compile(r"^kind:[ \t]*[\"']?(?P<kind>[A-Za-z]+)", re.MULTILINE)
 _NAME = re.compile(r"^metadata:[ \t]*\n(?:[ \t]*(?:#.*|\{\{.*)?\n)*[ \t]+name:[ \t]*(?P<name>.+)$", re.MULTILINE)
 _CHART = re.compile(r"\.Chart\.Name|\.Release\.Name|fullname|\.name\"")
+_UNKNOWN = "_"
+_ALONE = re.compile(r"^[ \t]*_[ \t]*$", re.MULTILINE)
+_CONTROL = re.compile(r"-?\s*(?:if|else|end|with|range|define|block|template|/\*|\$\w+\s*:?=)")
+_ACTION = re.compile(r"\{\{(?P<code>.*?)\}\}", re.DOTALL)
+_VALUE = re.compile(
+    r"[-\s]*(?:(?:quote|default\s+\S+|required\s+\"[^\"]*\"|toString)\s+)?\.Values\.(?P<path>[\w.]+)(?:\s*\|.*)?[-\s]*"
+)
 _PLAIN = re.compile(r"[\"']?(?P<name>[A-Za-z0-9.-]+)[\"']?\s*(?:#.*)?")
 # Keys of a chart's values that hold the variables of its containers.
 _ENVIRONMENT = frozenset(
@@ -39,31 +53,73 @@ def chart_of(path: str) -> str:
     return folders[-1] if folders else ""
 
 
-def template_pieces(page: TextLines, path: str) -> Iterator[ChunkSpan]:
-    chart = chart_of(path) if "/templates/" in f"/{path}" else ""
-    for region in marked_regions(page):
-        yield from _resource(page, region, chart)
+def template_pieces(page: TextLines, file: SourceFile) -> Iterator[ChunkSpan]:
+    folder, inside, _ = f"/{file.path}".partition("/templates/")
+    chart = chart_of(file.path) if inside else ""
+    data = sibling_bytes(file, f"{folder}/values.yaml".lstrip("/")) if inside else None
+    lines = rendered(page.text, chart, _values(data) if data else None).split("\n")
+    cut = [(region, _parsed("\n".join(lines[region.first : region.stop]))) for region in marked_regions(page)]
+    names = selecting_services([YamlDocument(0, root) for _, root in cut if root])
+    for region, root in cut:
+        service = service_of(root, names) if root else ""
+        yield from _resource(page, region, chart, root, "" if _UNKNOWN in service else service)
 
 
-def _resource(page: TextLines, region: Region, chart: str) -> Iterator[ChunkSpan]:
+def rendered(text: str, chart: str, values: Node | None) -> str:
+    """Fill in plain values and the name of the chart, line for line; unknown values become `_`, which is no name."""
+
+    def text_of(action: re.Match[str]) -> str:
+        code, lines = action["code"], "\n" * action["code"].count("\n")
+        if _CONTROL.match(code):
+            return lines
+        if values and (found := _VALUE.fullmatch(code)):
+            return values.text_at(*found["path"].split(".")) or _UNKNOWN
+        return chart if chart and _CHART.search(code) else _UNKNOWN + lines
+
+    return _ALONE.sub("", _ACTION.sub(text_of, text))
+
+
+@lru_cache(maxsize=4)  # one file is read with each template of its chart
+def _values(data: bytes) -> Node | None:
+    return _parsed(data.decode("utf-8", "replace"), kube=False)
+
+
+def _parsed(text: str, *, kube: bool = True) -> Node | None:
+    """Return the map of a text, a resource by default; None for other text, whose own reader reports it."""
+    try:
+        documents = compose(text)
+    except (NotYamlError, BadRequestError):
+        return None
+    root = documents[0].root if documents else None
+    return root if root and root.kind == "map" and (is_kube(root) or not kube) else None
+
+
+def _resource(page: TextLines, region: Region, chart: str, root: Node | None, service: str) -> Iterator[ChunkSpan]:
     start, stop = page.span(region)
     text = page.text[start:stop]
     kind = found["kind"] if (found := _KIND.search(text)) else ""
-    name = _template_name(text, chart)
+    name = root.text_at("metadata", "name") if root else ""
+    name = _template_name(text, chart) if not name or _UNKNOWN in name else name
     title = f"{kind} {name}".strip() if kind else ""
-    facts = (
-        (ServiceFact("declares", chart, kind),) if chart and kind in ("Deployment", "StatefulSet", "Service") else ()
-    )
+    facts: tuple[ServiceFact, ...] = ()
+    if root and service:
+        found_facts = resource_facts(root, service)
+        facts = tuple(
+            replace(each, place=str(int(each.place) + region.first)) if each.place else each for each in found_facts
+        )
+    elif chart and kind in ("Deployment", "StatefulSet", "Service"):
+        facts = (ServiceFact("declares", chart, kind),)
     whole = stop - start <= page.whole_chars
-    for number, span in enumerate([(start, stop)] if whole else windows(page.text, (start, stop), page.budget)):
+    cut = [Part(span, ()) for span in ([(start, stop)] if whole else windows(page.text, (start, stop), page.budget))]
+    for part, own in zip(cut, facts_by_part(page, cut, facts), strict=True):
         yield ChunkSpan(
-            span,
+            part.span,
             title or chart,
             symbol_name=(name or None) if kind else None,
             symbol_kind=kind or None,
             qualified_name=f"{kind}/{name}" if kind and name else None,
-            service_name=chart or None,
-            facts=facts if number == 0 else (),
+            service_name=service or chart or None,
+            facts=own,
         )
 
 
@@ -106,23 +162,20 @@ def values_pieces(page: TextLines, root: Node, path: str) -> Iterator[ChunkSpan]
     title = f"Helm values of {chart}" if chart else "Helm values"
     cut = parts(page, page.all, root)
     facts = list(_values_facts(root, chart)) if chart else []
-    stops = [page.text.count("\n", 0, part.span[1]) for part in cut]
-    for part, (first, stop) in zip(cut, pairwise([0, *stops]), strict=True):
-        last = part is cut[-1]
-        own = tuple(fact for line, fact in facts if first <= line < stop or (last and line >= stop))
+    for part, own in zip(cut, facts_by_part(page, cut, facts), strict=True):
         yield ChunkSpan(
             part.span, trail(title, *part.path), symbol_kind="values", service_name=chart or None, facts=own
         )
 
 
-def _values_facts(root: Node, chart: str) -> Iterator[tuple[int, ServiceFact]]:
-    """Return line and fact of every address; outside of variables only addresses of known services count."""
+def _values_facts(root: Node, chart: str) -> Iterator[ServiceFact]:
+    """Return the facts of every address; outside of variables only addresses of known services count."""
     waiting: list[tuple[str, Node, bool]] = [("", root, False)]
     while waiting:
         name, node, environment = waiting.pop()
         if node.kind == "text":
             find = environment_facts if environment else config_facts
-            yield from ((node.first, fact) for fact in find(chart, [(name, node.text)]))
+            yield from find(chart, [Setting(name, node.text, node.first)])
         elif node.kind == "list":
             waiting += [(item.text_at("name") or name, item.get("value") or item, environment) for item in node.items]
         else:

@@ -12,7 +12,7 @@ from dowse.ingest.chunking.document import ChunkSpan
 from dowse.ingest.manifests.yaml_nodes import Node, YamlDocument
 from dowse.ingest.manifests.yaml_parts import Region, TextLines, spans_of
 from dowse.ingest.services.addresses import PORT_NAMES, image_type
-from dowse.ingest.services.facts import environment_facts, hosts
+from dowse.ingest.services.facts import Setting, environment_facts, hosts
 from dowse.types import ServiceFact
 
 _JOBS = ("Job", "CronJob")
@@ -28,7 +28,7 @@ def is_kube(root: Node | None) -> bool:
 
 def kube_pieces(page: TextLines, documents: Sequence[YamlDocument]) -> Iterator[ChunkSpan]:
     """Return one chunk a resource; a very long one is cut, and each part has the resource's name."""
-    names = _services(documents)
+    names = selecting_services(documents)
     for region, root in document_regions(page, documents):
         if root is not None and is_kube(root):
             yield from _resource(page, region, root, names)
@@ -51,7 +51,7 @@ def _resource(page: TextLines, region: Region, root: Node, names: dict[str, str]
     namespace = root.text_at("metadata", "namespace")
     service = service_of(root, names)
     title = f"{kind} {name}".strip()
-    facts = _facts(root, kind, name, service)
+    facts = resource_facts(root, service)
     yield from spans_of(
         page,
         region,
@@ -77,7 +77,7 @@ def _app(root: Node | None, *keys: str) -> str:
     return next((found for label in _APP_LABELS if root and (found := root.text_at(*keys, label))), "")
 
 
-def _services(documents: Sequence[YamlDocument]) -> dict[str, str]:
+def selecting_services(documents: Sequence[YamlDocument]) -> dict[str, str]:
     """Return by `app` label the Service of this file that selects it; of several the one with that name."""
     found: dict[str, str] = {}
     for document in documents:
@@ -113,7 +113,8 @@ def _pods(root: Node) -> Node | None:
     return root.get("spec", "jobTemplate", "spec", "template") or root.get("spec", "template")
 
 
-def _facts(root: Node, kind: str, name: str, service: str) -> tuple[ServiceFact, ...]:
+def resource_facts(root: Node, service: str) -> tuple[ServiceFact, ...]:
+    kind, name = root.text_at("kind"), _name(root)
     namespace = root.text_at("metadata", "namespace")
     if kind == "Service":
         return (*_service_facts(root, name, namespace), *_ports(root.get("spec", "ports"), name, "port"))
@@ -121,18 +122,11 @@ def _facts(root: Node, kind: str, name: str, service: str) -> tuple[ServiceFact,
         return tuple(_workload_facts(root, name, service, namespace))
     if kind == "ConfigMap":
         data = root.get("data")
-        settings = [(key, value.text) for key, value in data.members() if value.kind == "text"] if data else []
-        return environment_facts(configmap(name), settings)
-    if kind == "Kustomization":
-        return tuple(_generated(root))
+        pairs = data.members() if data else ()
+        return environment_facts(
+            configmap(name), [Setting(key, value.text, value.first) for key, value in pairs if value.kind == "text"]
+        )
     return ()
-
-
-def _generated(root: Node) -> Iterator[ServiceFact]:
-    """Return facts of the ConfigMaps that a kustomization generates."""
-    for each in _items(root, "configMapGenerator"):
-        pairs = (item.text.partition("=") for item in _items(each, "literals"))
-        yield from environment_facts(configmap(each.text_at("name")), [(key, value) for key, _, value in pairs])
 
 
 def configmap(name: str) -> str:
@@ -151,20 +145,25 @@ def _service_facts(root: Node, name: str, namespace: str) -> Iterator[ServiceFac
 def _workload_facts(root: Node, name: str, service: str, namespace: str) -> Iterator[ServiceFact]:
     pods = _pods(root)
     spec = pods.get("spec") if pods else None
-    containers = [item for key in ("containers", "initContainers") for item in _items(spec, key)]
-    stores = {image_type(item.text_at("image")) for item in _items(spec, "containers")} - {""}
+    containers = [item for key in ("containers", "initContainers") for item in items(spec, key)]
+    stores = {image_type(item.text_at("image")) for item in items(spec, "containers")} - {""}
     kind = root.text_at("kind")
     yield ServiceFact("declares", service, kind, type=min(stores, default=""), namespace=namespace)
     if name and name != service:
         yield ServiceFact("alias", service, name)
     for container in containers:
-        variables = _items(container, "env")
-        settings = [(each.text_at("name"), each.text_at("value")) for each in variables]
-        yield from environment_facts(service, settings)
+        variables = items(container, "env")
+        yield from environment_facts(service, settings_of(variables))
         yield from _ports(container.get("ports"), service, "containerPort")
         taken = [each.text_at("valueFrom", "configMapKeyRef", "name") for each in variables]
-        taken += [each.text_at("configMapRef", "name") for each in _items(container, "envFrom")]
+        taken += [each.text_at("configMapRef", "name") for each in items(container, "envFrom")]
         yield from (ServiceFact("takes", service, configmap(each)) for each in dict.fromkeys(taken) if each)
+
+
+def settings_of(variables: Sequence[Node]) -> list[Setting]:
+    """Return pairs of `name` and `value`, on the line of the name."""
+    named = [(each.get("name"), each.text_at("value")) for each in variables]
+    return [Setting(name.text, value, name.first) for name, value in named if name and value]
 
 
 def _ports(ports: Node | None, service: str, key: str) -> Iterator[ServiceFact]:
@@ -178,6 +177,6 @@ def _ports(ports: Node | None, service: str, key: str) -> Iterator[ServiceFact]:
             yield ServiceFact("port", service, spoken, number, kind)
 
 
-def _items(node: Node | None, key: str) -> tuple[Node, ...]:
+def items(node: Node | None, key: str) -> tuple[Node, ...]:
     found = node.get(key) if node else None
     return found.items if found else ()

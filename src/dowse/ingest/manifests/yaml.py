@@ -15,10 +15,11 @@ from dowse.ingest.manifests.ci import ci_pieces, is_ci
 from dowse.ingest.manifests.compose import compose_pieces, is_compose
 from dowse.ingest.manifests.helm import chart_pieces, is_chart, is_template, is_values, template_pieces, values_pieces
 from dowse.ingest.manifests.kubernetes import document_regions, is_kube, kube_pieces
+from dowse.ingest.manifests.kustomize import is_kustomization, kustomize_pieces
 from dowse.ingest.manifests.openapi import is_openapi, openapi_pieces
 from dowse.ingest.manifests.yaml_nodes import Node, NotYamlError, YamlDocument, compose
-from dowse.ingest.manifests.yaml_parts import TextLines, marked_regions, page_of, parts, spans_of
-from dowse.ingest.services.facts import config_facts
+from dowse.ingest.manifests.yaml_parts import TextLines, facts_by_part, marked_regions, page_of, parts, spans_of
+from dowse.ingest.services.facts import Setting, config_facts
 from dowse.ingest.sources.kinds import DEPLOY, Kind, kind_of
 from dowse.ports import SourceFile
 from dowse.types import Document
@@ -36,7 +37,7 @@ def _recognised(file: SourceFile, page: TextLines) -> tuple[Kind, Iterator[Chunk
     kind, name = kind_of(file), file_name(file).lower()
     deploy = kind if kind.own else replace(kind, corpus_type=DEPLOY)
     if is_template(file.path, page.text):
-        return deploy, template_pieces(page, file.path)
+        return deploy, template_pieces(page, file)
     try:
         documents = compose(page.text)
     except NotYamlError:
@@ -46,13 +47,15 @@ def _recognised(file: SourceFile, page: TextLines) -> tuple[Kind, Iterator[Chunk
     root = documents[0].root
     if is_chart(name, root) and root:
         return deploy, chart_pieces(page, root)
+    if is_kustomization(name, root) and root:
+        return deploy, kustomize_pieces(page, root, file)
     if any(is_kube(each.root) for each in documents):
         return deploy, kube_pieces(page, documents)
     if is_values(name) and root:
         return deploy, values_pieces(page, root, file.path)
     if root is not None and len(documents) == 1:
         if is_compose(root):
-            return deploy, compose_pieces(page, root)
+            return deploy, compose_pieces(page, root, file)
         if is_openapi(root):
             return kind, openapi_pieces(page, root)
         if is_ci(root):
@@ -64,21 +67,19 @@ def _settings(page: TextLines, documents: Sequence[YamlDocument]) -> Iterator[Ch
     """Cut any other YAML at its keys, each part under the keys that lead to it."""
     for region, root in document_regions(page, documents):
         facts = list(config_facts("", _pairs(root))) if root else []
-        for number, part in enumerate(parts(page, region, root)):
-            text = page.text[slice(*part.span)].lower()
-            first = number == 0  # it has the facts without an address, too
-            own = [each for each in facts if each.value.partition(":")[0] in text or (first and not each.value)]
-            yield ChunkSpan(part.span, trail(*part.path), facts=tuple(own))
+        cut = parts(page, region, root)
+        for part, own in zip(cut, facts_by_part(page, cut, facts), strict=True):
+            yield ChunkSpan(part.span, trail(*part.path), facts=own)
 
 
-def _pairs(root: Node) -> Iterator[tuple[str, str]]:
+def _pairs(root: Node) -> Iterator[Setting]:
     """Return all addresses with the dotted path of keys to them."""
     waiting: list[tuple[str, Node]] = [("", root)]
     while waiting:
         path, node = waiting.pop()
         if node.kind == "text":
             if "://" in node.text:
-                yield path, node.text
+                yield Setting(path, node.text, node.first)
             continue
         waiting += [(path, item) for item in node.items]
         waiting += [(f"{path}.{key}".strip("."), value) for key, value in node.members()]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
@@ -92,15 +93,22 @@ def spans_of(
     facts: tuple[ServiceFact, ...] = (),
     **fields: Any,
 ) -> Iterator[ChunkSpan]:
-    """Return the chunks of a region, under the titles and the keys to each; the first has the facts.
+    """Return the chunks of a region, under the titles and the keys to each, with the facts of its lines.
 
     `whole` keeps a region up to the length of a parent in one chunk.
     """
     span = page.span(region)
     together = whole and span[1] - span[0] <= page.whole_chars
-    for part in [Part(span, ())] if together else parts(page, region, node):
-        yield ChunkSpan(part.span, trail(*titles, *part.path), facts=facts, **fields)
-        facts = ()
+    cut = [Part(span, ())] if together else parts(page, region, node)
+    for part, own in zip(cut, facts_by_part(page, cut, facts), strict=True):
+        yield ChunkSpan(part.span, trail(*titles, *part.path), facts=own, **fields)
+
+
+def facts_by_part(page: TextLines, cut: Sequence[Part], facts: Sequence[ServiceFact]) -> list[tuple[ServiceFact, ...]]:
+    """Return for each part the facts of its lines; the first has those without a line, too."""
+    starts = [bisect_right(page.offsets, part.span[0]) for part in cut]
+    owners = [max(bisect_right(starts, int(fact.place or 0)) - 1, 0) for fact in facts]
+    return [tuple(fact for fact, at in zip(facts, owners, strict=True) if at == own) for own in range(len(cut))]
 
 
 class Part(msgspec.Struct, frozen=True):

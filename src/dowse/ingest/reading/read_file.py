@@ -12,7 +12,6 @@ import msgspec
 from msgspec.structs import replace
 
 from dowse.errors import BadRequestError, MissingExtraError
-from dowse.identity import bytes_hash
 from dowse.ingest.chunking.document import NOT_TEXT, NOT_VALID
 from dowse.ingest.chunking.parents import with_parents, with_structure
 from dowse.ingest.reading.guarded import read_masked
@@ -21,6 +20,7 @@ from dowse.ingest.sources.content import BINARY, FileContent, Unread, is_binary,
 from dowse.ingest.sources.git import Commit
 from dowse.ingest.sources.skip_rules import Skip, generated
 from dowse.ports import FileKind, Reader, SourceFile
+from dowse.private_hash import is_same_content
 from dowse.types import Document
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class FileReader:
         if isinstance(content, Unread):
             skip = content.binary and not task.explicit
             return ReadResult(skip=Skip.BINARY) if skip else ReadResult(problem=content.reason)
-        if task.known_hash and bytes_hash(content.data) == task.known_hash:
+        if task.known_hash and is_same_content(content.data, task.known_hash):
             return UNCHANGED
         reason = None if task.explicit else generated(task.path, task.kind, content.data)
         if reason is not None:
@@ -131,5 +131,8 @@ def _with_origin(task: Task, document: Document) -> Document:
         )
         for chunk in document.chunks
     )
-    facts = tuple(replace(fact, service=fact.service or service or "") for fact in document.facts)
+    repo = task.repo_name
+    facts = tuple(
+        replace(each, service=each.service or service or "", repo=repo or each.repo) for each in document.facts
+    )
     return replace(document, chunks=chunks, meta=document.meta + meta, facts=facts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 
 import msgspec
 
@@ -39,6 +40,9 @@ _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,62})(?:\.[A-Za-z0-9][A-Za-z0-9
 _BARE = re.compile(rf"(?P<host>{_HOST.pattern}):(?P<port>[0-9]{{2,5}})(?:/[^\s]*)?")
 _DEFAULT = re.compile(r"\$\{[A-Za-z_][\w.]*:-?(?P<default>[^{}]*)\}")  # ${NAME:default}, ${NAME:-default}
 
+# Connection strings of databases: `Host=db;Username=x`, `host=db user=x`.
+_DSN = re.compile(r"(?:host|server|data source)\s*=\s*(?P<host>[\w.-]+)(?:[;\s]\s*\w[\w ]*=|$)", re.IGNORECASE)
+
 
 class Address(msgspec.Struct, frozen=True):
     """Target of a connection."""
@@ -54,17 +58,18 @@ class Address(msgspec.Struct, frozen=True):
 def addresses(value: str) -> tuple[Address, ...]:
     """Return all addresses with a scheme, in order, without this machine and without hosts from variables."""
     if "://" not in value:
-        return ()
+        found = _DSN.match(value)
+        return host_alone(found["host"], "db") if found else ()
     if "${" in value:
         value = _DEFAULT.sub(lambda found: found["default"], value)
-    found: list[Address] = []
+    seen: list[Address] = []
     for match in _ADDRESS.finditer(value):
         scheme = match["scheme"].lower()
         if scheme not in SCHEMES and scheme not in ("tcp", "dns", "tls"):
             continue
         hosts = match["authority"].rpartition("@")[2]
-        found += [address for each in hosts.split(",") if (address := _one(each, SCHEMES.get(scheme, "")))]
-    return tuple(found)
+        seen += [address for each in hosts.split(",") if (address := _one(each, SCHEMES.get(scheme, "")))]
+    return tuple(seen)
 
 
 def bare_addresses(value: str) -> tuple[Address, ...]:
@@ -76,9 +81,9 @@ def bare_addresses(value: str) -> tuple[Address, ...]:
     return tuple(address for address in found if address)
 
 
-def host_alone(value: str) -> tuple[Address, ...]:
+def host_alone(value: str, kind: str = "") -> tuple[Address, ...]:
     """Return the address of a bare host name, for settings that are named as a host."""
-    address = _one(value.strip(), "") if _HOST.fullmatch(value.strip()) else None
+    address = _one(value.strip(), kind) if _HOST.fullmatch(value.strip()) else None
     return (address,) if address else ()
 
 
@@ -86,6 +91,11 @@ def short(host: str) -> str:
     """Strip the suffix of a cluster: `auth.shop.svc.cluster.local` is `auth`."""
     name, dot, rest = host.partition(".")
     return name if dot and "svc" in rest.split(".")[:2] else host
+
+
+def digest(host: str) -> str:
+    """Return a fingerprint of a host, which shows only whether it equals a known name."""
+    return "#" + blake2b(short(host).lower().encode(), digest_size=12).hexdigest()
 
 
 def image_type(image: str) -> str:

@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from dowse.ingest.privacy.secrets import literal_prefilters, possible_literals
-from dowse.ingest.services.addresses import Address, addresses, bare_addresses, host_alone, short
+from dowse.ingest.privacy.secret_forms import literal_prefilters, possible_literals
+from dowse.ingest.services.addresses import (
+    PORTS,
+    Address,
+    addresses,
+    bare_addresses,
+    digest,
+    host_alone,
+    short,
+)
 from dowse.types import Chunk, CorpusType, Document, ServiceFact
 
 _TESTS = re.compile(r"(?:^|[/_.-])(?:tests?|spec|specs|e2e|mocks?|fixtures?|examples?|testdata|__tests__)(?:[/_.-]|$)")
@@ -58,29 +67,40 @@ def with_facts(document: Document) -> Document:
             fact,
             service=chunk.service_name or "",
             chunk_id=chunk.id,
-            place=f"{chunk.file_path}:{chunk.start_line}",
-            repo=document.source,
+            place=f"{chunk.file_path}:{(chunk.start_line or 1) + int(fact.place)}",
+            repo=chunk.repo_name or document.source,
         )
         for chunk in chunks
         if _holds(chunk.text, held)
-        for fact in dict.fromkeys(_facts(chunk))
+        for fact in _first_lines(_facts(chunk))
     ]
     return replace(document, facts=(*document.facts, *facts)) if facts else document
 
 
+def _first_lines(facts: Iterable[ServiceFact]) -> Iterable[ServiceFact]:
+    """Return each fact once, on the first line that shows it."""
+    return {replace(fact, place=""): fact for fact in sorted(facts, key=lambda each: -int(each.place))}.values()
+
+
 def _facts(chunk: Chunk) -> Iterator[ServiceFact]:
+    """Yield facts with their lines, counted from 0 at the start of the chunk."""
     text = chunk.text
     language = (chunk.language or "") if chunk.corpus_type == CorpusType.CODE_LOGIC else ""
     if _holds(text, _ENDINGS):  # far faster than the pattern, and false for most texts
-        for found in _VARIABLE.findall(text):
-            yield ServiceFact("reads", name=found, language=language)
+        for found in _VARIABLE.finditer(text):
+            yield ServiceFact("reads", name=found[0], language=language, place=_line(text, found))
     if "://" in text:
         yield from _literals(text, language)
     for kind, marks, pattern in (("stub", _STUB_MARKS, _STUB), ("offers", _OFFER_MARKS, _OFFER)):
         for found in pattern.finditer(text) if _holds(text, marks) else ():
             name = found[found.lastgroup or 0]
             if len(name) > 2:
-                yield ServiceFact(kind, name=name.removesuffix("Service"), type="grpc", language=language)
+                name, line = name.removesuffix("Service"), _line(text, found)
+                yield ServiceFact(kind, name=name, type="grpc", language=language, place=line)
+
+
+def _line(text: str, found: re.Match[str]) -> str:
+    return str(text.count("\n", 0, found.start()))
 
 
 def _holds(text: str, marks: Iterable[str]) -> bool:
@@ -97,7 +117,9 @@ def _literals(text: str, language: str) -> Iterator[ServiceFact]:
             continue
         kind = "calls" if _HTTP_CLIENT.search(line) else "names"
         for address in addresses(found["address"]):
-            yield ServiceFact(kind, name=address.host, value=str(address), type=address.type, language=language)
+            yield ServiceFact(
+                kind, "", address.host, str(address), address.type, "", _line(text, found), "", "", language
+            )
 
 
 # Last word of settings that hold an address; `_NAME`, `_PATH` and the like do not.
@@ -109,30 +131,44 @@ HOLDS_ADDRESS = re.compile(rf"(?:.*[_.-])?(?:{_ENDS})", re.IGNORECASE)
 _HOLDS_HOST = re.compile(r"(?:.*[_.-])?(?:HOST|HOSTS|HOSTNAME|SERVER|ADDR|ADDRESS)", re.IGNORECASE)
 
 
-def environment_facts(service: str, settings: Iterable[tuple[str, str]]) -> tuple[ServiceFact, ...]:
+class Setting(NamedTuple):
+    """Variable that a manifest sets."""
+
+    name: str
+    value: str
+    line: int  # of the file, from 0
+    hidden: bool = False  # the value is from an environment file and must not be stored
+
+
+def environment_facts(service: str, settings: Iterable[Setting]) -> tuple[ServiceFact, ...]:
     """Make facts of variables that a manifest sets for a service: it connects to every address in them."""
-    return tuple(
-        _fact("sets", service, name, address) for name, value in settings for address in _pointed_at(name, value)
-    )
+    return tuple(_fact("sets", service, each, address) for each in settings for address in _pointed_at(each))
 
 
-def config_facts(service: str, settings: Iterable[tuple[str, str]]) -> tuple[ServiceFact, ...]:
+def config_facts(service: str, settings: Iterable[Setting]) -> tuple[ServiceFact, ...]:
     """Make facts of a settings file; its addresses may be mere links, which the graph decides."""
-    return tuple(_fact("names", service, name, each) for name, value in settings for each in addresses(value))
+    return tuple(_fact("names", service, each, address) for each in settings for address in addresses(each.value))
 
 
 def hosts(facts: Iterable[ServiceFact]) -> tuple[str, ...]:
     """Return the hosts in settings, each once, for `calls_out` of the chunk."""
-    return tuple(dict.fromkeys(short(each.value.partition(":")[0]) for each in facts if each.kind == "sets"))
+    shown = (each.value for each in facts if each.kind == "sets" and not each.value.startswith("#"))
+    return tuple(dict.fromkeys(short(value.partition(":")[0]) for value in shown))
 
 
-def _pointed_at(name: str, value: str) -> tuple[Address, ...]:
-    if found := addresses(value):
+def _pointed_at(setting: Setting) -> tuple[Address, ...]:
+    if found := addresses(setting.value):
         return found
-    if HOLDS_ADDRESS.fullmatch(name) and (bare := bare_addresses(value)):
+    holds_address = HOLDS_ADDRESS.fullmatch(setting.name)
+    if holds_address and (bare := bare_addresses(setting.value)):
         return bare
-    return host_alone(value) if _HOLDS_HOST.fullmatch(name) else ()
+    # A hidden host counts only if it is a known service, so more names may hold one.
+    pattern = holds_address if setting.hidden else _HOLDS_HOST.fullmatch(setting.name)
+    return host_alone(setting.value) if pattern else ()
 
 
-def _fact(kind: str, service: str, name: str, address: Address) -> ServiceFact:
-    return ServiceFact(kind, service, name, str(address), address.type)
+def _fact(kind: str, service: str, setting: Setting, address: Address) -> ServiceFact:
+    value, type_ = str(address), address.type
+    if setting.hidden:
+        value, type_ = digest(address.host), type_ or PORTS.get(address.port or 0, "")
+    return ServiceFact(kind, service, setting.name, value, type_, place=str(setting.line + 1))

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
+from posixpath import basename, dirname
 
 import msgspec
 
-from dowse.ingest.services.addresses import PORTS, short
+from dowse.ingest.services.addresses import PORTS, digest, short
 from dowse.ports import StoreWriter
 from dowse.types import ChunkId, Service, ServiceEdge, ServiceFact
 
@@ -36,6 +37,7 @@ class ServiceNames(msgspec.Struct, frozen=True):
     exact: Mapping[str, str]
     words: Mapping[frozenset[str], frozenset[str]]
     namespaces: frozenset[str]
+    digests: Mapping[str, str]
 
     def resolve(self, host: str) -> str | None:
         """Find a service by its name, its name in a cluster, or another spelling; None if two fit."""
@@ -53,14 +55,14 @@ class ServiceNames(msgspec.Struct, frozen=True):
         return next(iter(fitting)) if len(fitting) == 1 else None
 
 
-def names_of(services: Iterable[str], aliases: Mapping[str, str], namespaces: Collection[str]) -> ServiceNames:
-    known = list(services)
-    own = set(known)
-    exact = {alias.lower(): _end(alias, aliases, own) for alias in aliases} | {name.lower(): name for name in known}
+def names_of(exact: Mapping[str, str], namespaces: Collection[str]) -> ServiceNames:
+    """Index services by their spellings, which are in lower case."""
     words: dict[frozenset[str], set[str]] = {}
     for spelled, name in exact.items():
         words.setdefault(word_set(spelled), set()).add(name)
-    return ServiceNames(exact, {key: frozenset(value) for key, value in words.items()}, frozenset(namespaces))
+    fitting = {key: frozenset(value) for key, value in words.items()}
+    digests = {digest(spelled): name for spelled, name in exact.items()}
+    return ServiceNames(exact, fitting, frozenset(namespaces), digests)
 
 
 def _end(alias: str, aliases: Mapping[str, str], services: Collection[str]) -> str:
@@ -126,57 +128,86 @@ class _ServiceGraphBuilder:
         self._links: dict[tuple[str, str], _Link] = defaultdict(_Link)
         self._external: dict[str, list[ChunkId]] = {}
         self._names = self._known_names()
-        self._nodes: dict[str, str | None] = {}
+        self._nodes: dict[tuple[str, str], str | None] = {}
         self._stores = {name: fact.type for name, fact in self._owned("declares") if fact.type}
         self._port_types = {(name, fact.value): fact.type for name, fact in self._owned("port") if fact.type}
         self._offering: dict[str, set[str]] = defaultdict(set)
         for name, fact in self._owned("offers"):
             self._offering[fact.name].add(name)
-        self._users: dict[str, list[str]] = defaultdict(list)
+        self._users: dict[tuple[str, str], list[str]] = defaultdict(list)
         for name, fact in self._owned("takes"):
-            self._users[fact.name].append(name)
+            self._users[fact.repo, fact.name].append(name)
 
-    def _known_names(self) -> ServiceNames:
-        declared = {fact.service for fact in self._by_kind["declares"] if fact.service}
-        aliases = {fact.name: fact.service for fact in self._by_kind["alias"] if fact.service in declared}
-        # A workload that a Service selects under another name is that Service.
-        own = {fact.service for fact in self._by_kind["declares"] if fact.name in ("Service", "Compose")}
-        services = declared - {alias for alias, name in aliases.items() if alias != name and alias not in own}
+    def _known_names(self) -> Mapping[str, ServiceNames]:
+        """Return the names that each repository sees: its own services, and those that only one other has.
+
+        A name that two repositories declare is two services, each with its repository's name in front.
+        """
         namespaces = {fact.namespace for fact in self._by_kind["declares"] if fact.namespace}
-        return names_of(sorted(services), aliases, namespaces)
+        repos = sorted({fact.repo for fact in chain.from_iterable(self._by_kind.values())})
+        known = {repo: self._declared(repo) for repo in repos}
+        count = Counter(name.lower() for services, _ in known.values() for name in services)
+        self._shared = {name for name, repos in count.items() if repos > 1}
+        spelled: dict[str, dict[str, str]] = {}
+        for repo, (services, aliases) in known.items():
+            nodes = {name: f"{repo}/{name}" if name.lower() in self._shared else name for name in services}
+            ends = {alias.lower(): _end(alias, aliases, services) for alias in aliases}
+            names = {alias: nodes[end] for alias, end in ends.items() if end in nodes}
+            spelled[repo] = names | {name.lower(): node for name, node in nodes.items()}
+        shown = {name: node for names in spelled.values() for name, node in names.items() if name not in self._shared}
+        return {repo: names_of({**shown, **spelled[repo]}, namespaces) for repo in repos}
+
+    def _declared(self, repo: str) -> tuple[set[str], dict[str, str]]:
+        """Return the services of a repository and their aliases."""
+        facts = [fact for fact in self._by_kind["declares"] if fact.service and fact.repo == repo]
+        # A chart whose templates declare services of other names is not one itself.
+        parts = [(fact.place.partition("/templates/"), fact.service) for fact in facts]
+        charts = {folder for (folder, inside, _), name in parts if inside and basename(folder) != name}
+        facts = [fact for fact in facts if fact.name != "Chart" or dirname(fact.place) not in charts]
+        declared = {fact.service for fact in facts}
+        found = [fact for fact in self._by_kind["alias"] if fact.service in declared and fact.repo == repo]
+        aliases = {fact.name: fact.service for fact in found}
+        # A workload that a Service selects under another name is that Service.
+        own = {fact.service for fact in facts if fact.name in ("Service", "Compose")}
+        return declared - {alias for alias, name in aliases.items() if alias != name and alias not in own}, aliases
 
     def _owned(self, kind: str) -> Iterator[tuple[str, ServiceFact]]:
         """Yield the facts of a kind with the nodes of their services."""
         for fact in self._by_kind.get(kind, ()):
-            if own := self._own(fact.service):
+            if own := self._own(fact):
                 yield own, fact
 
-    def _own(self, service: str) -> str | None:
+    def _own(self, fact: ServiceFact) -> str | None:
         """Return the node of a fact's service."""
-        if service not in self._nodes:
-            self._nodes[service] = self._names.resolve(service) if service else None
-        return self._nodes[service]
+        key = fact.repo, fact.service
+        if key not in self._nodes:
+            self._nodes[key] = self._names[fact.repo].resolve(fact.service) if fact.service else None
+        return self._nodes[key]
 
     # --- edges --------------------------------------------------------------------------------------
 
     def add(self, fact: ServiceFact) -> None:
         if fact.kind in ("sets", "calls", "names"):
-            users = self._users.get(fact.service, [])
-            for source in users or ([own] if (own := self._own(fact.service)) else []):
+            users = self._users.get((fact.repo, fact.service), [])
+            for source in users or ([own] if (own := self._own(fact)) else []):
                 self._connect(source, fact)
-        elif own := self._own(fact.service):
+        elif own := self._own(fact):
             self._add_indirect(own, fact)
 
     def _connect(self, source: str, fact: ServiceFact) -> None:
         host, _, port = fact.value.partition(":")
-        target = self._names.resolve(host)
+        names = self._names[fact.repo]
+        hidden = host.startswith("#")
+        target = names.digests.get(host) if hidden else names.resolve(host)
         if target is None:
-            if fact.kind == "names" and fact.type not in ("db", "queue", "grpc"):
-                return  # a mere link
+            link = fact.kind == "names" and fact.type not in ("db", "queue", "grpc")
+            if hidden or link or short(host) in self._shared:
+                return  # a value that must not be shown, a mere link, or a name that may be two services
             target = host
             self._external.setdefault(target, []).append(fact.chunk_id)
         kind = self._type(target, port, fact.type)
-        reason = f"calls {fact.value}" if fact.kind == "calls" else f"{fact.name} is set to {fact.value}"
+        shown = "by an environment file" if hidden else f"to {fact.value}"
+        reason = f"calls {fact.value}" if fact.kind == "calls" else f"{fact.name} is set {shown}"
         self._link(source, target, kind, fact, f"{reason} ({fact.place})")
         if fact.kind == "sets":
             self._links[source, target].variables.add(fact.name)
@@ -190,13 +221,10 @@ class _ServiceGraphBuilder:
         return store or self._port_types.get((target, port), "") or PORTS.get(known, "")
 
     def _add_indirect(self, source: str, fact: ServiceFact) -> None:
-        """Add an edge to a store that the service waits for, or to the only service that offers its stub.
-
-        Waiting for another service proves no connection.
-        """
-        target = self._names.resolve(fact.value) if fact.kind == "needs" else None
-        if target and self._stores.get(target):
-            self._link(source, target, self._stores[target], fact, f"waits for {target} ({fact.place})")
+        """Add an edge to a service that must run first, or to the only service that offers its stub."""
+        target = self._names[fact.repo].resolve(fact.value) if fact.kind == "needs" else None
+        if target:
+            self._link(source, target, self._stores.get(target, ""), fact, f"depends on {target} ({fact.place})")
         offering = self._offering.get(fact.name, set()) if fact.kind == "stub" else set()
         if len(offering) == 1:
             self._link(source, min(offering), "grpc", fact, f"has a gRPC stub of {fact.name} ({fact.place})")
@@ -226,14 +254,16 @@ class _ServiceGraphBuilder:
         found: list[ServiceEdge] = []
         for (source, target), link in sorted(self._links.items(), key=itemgetter(0)):
             reasons, evidence = list(link.reasons), tuple(link.evidence)[:MOST_EVIDENCE]
+            code = [each for each in reasons[1:] if each.startswith(("reads ", "calls ", "has a gRPC stub"))]
+            shown = [*reasons[:1], *(code or reasons[1:])[:1]]  # a setting and the code that reads it say most
             more = f" and {len(reasons) - 2} more" if len(reasons) > 2 else ""
-            text = f"{source} uses {target}: {'; '.join(reasons[:2])}{more}"
+            text = f"{source} uses {target}: {'; '.join(shown)}{more}"
             kinds = sorted(link.types) or [UNKNOWN]
             found += [ServiceEdge(source, target, kind, evidence, text) for kind in kinds if source != target]
         return tuple(found)
 
     def services(self) -> tuple[Service, ...]:
-        known = set(self._names.exact.values())
+        known = {name for names in self._names.values() for name in names.exact.values()}
         facts_of: dict[str, list[ServiceFact]] = defaultdict(list)
         for own, fact in chain.from_iterable(map(self._owned, self._by_kind)):
             facts_of[own].append(fact)

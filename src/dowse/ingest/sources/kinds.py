@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -175,10 +175,14 @@ def extension_of(path: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _by_name(name: str) -> Kind:
-    for globs, reader, language, corpus_type in NAME_RULES:
-        if any(fnmatchcase(name, glob) for glob in globs.split()):
-            return Kind(reader, language, corpus_type)
-    return UNKNOWN
+    found = _name_rules().match(name)
+    return UNKNOWN if found is None or found.lastindex is None else Kind(*NAME_RULES[found.lastindex - 1][1:])
+
+
+@lru_cache(maxsize=1)
+def _name_rules() -> re.Pattern[str]:
+    """One expression for all rules: the first that matches is a group with its number, from 1."""
+    return re.compile("|".join(f"({'|'.join(map(translate, globs.split()))})" for globs, *_ in NAME_RULES))
 
 
 KEYS = ("match", "reader", "language", "corpus_type")

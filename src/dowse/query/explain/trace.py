@@ -14,6 +14,7 @@ from dowse.identity import id_number
 from dowse.ports import Ids, QuerySession, Values
 from dowse.query.pipeline import PreparedQuery, iter_waves
 from dowse.query.result import scored_chunks
+from dowse.query.stages.fusion import exact_scores
 from dowse.query.stages.state import Fused, Hit, QueryState, Ranking, Traced
 from dowse.types import Chunk, ScoredChunk
 
@@ -162,7 +163,7 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
         total = np.zeros(len(ids))
         for each in self.lists:
             best = float(each.found.scores.max(initial=0.0))
-            total += np.nan_to_num(self._exact(each, ids), nan=0.0) / (best if best > 0 else 1.0)
+            total += np.nan_to_num(exact_scores(self.reader, [each], ids)[0], nan=0.0) / (best if best > 0 else 1.0)
         return total
 
     def _in_fusion(self, chunk: Chunk) -> StagePosition | None:
@@ -175,10 +176,10 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
 
     def _in_leg(self, asked: Ranking, chunk: Chunk) -> StagePosition:
         ids, found = _numbers([chunk]), len(asked.found.ids)
-        score = float(self._exact(asked, ids)[0])
+        score = float(exact_scores(self.reader, [asked], ids)[0, 0])
         if np.isnan(score):
             return StagePosition(asked.leg, None, found, None, "it has no vector yet")
-        if asked.vector is None and score == 0:
+        if asked.terms is not None and score == 0:
             return StagePosition(asked.leg, None, found, 0.0, "it contains no word of the query")
         if not self.reader.passing(ids, self.state.query.where)[0]:
             return StagePosition(asked.leg, None, found, score, "the filter excludes it")
@@ -192,17 +193,14 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
     def _rank_beyond(self, asked: Ranking, ids: Ids) -> int | None:
         """Return the rank in a leg without its limit."""
         deep, where = min(self.reader.stats.chunks, FARTHEST), self.state.query.where
-        if asked.vector is None:
+        if asked.terms is not None:
             found = self.reader.search_words(asked.leg, asked.terms, deep, where)
-        else:
+        elif asked.vector is not None:
             found = self.reader.search_vectors(asked.vector, deep, where)
+        else:
+            return None
         row = _index(found.ids, ids)
         return None if row is None else row + 1
-
-    def _exact(self, asked: Ranking, ids: Ids) -> Values:
-        if asked.vector is None:
-            return self.reader.score_words({asked.leg: asked.terms}, ids)[asked.leg]
-        return self.reader.score_vectors(asked.vector, ids)
 
 
 def clause_text(clause: Clause) -> str:

@@ -77,6 +77,8 @@ class _LegHistory:
         place = f"rank {rank} of {found}" if rank else f"not among the leg's best {found}"
         if self.column.leg == "dense":
             return Score(self._name, value, rank, f"cosine {value:.2f}, {place}")
+        if self.column.leg not in LABELS:
+            return Score(self._name, value, rank, f"{value:.2f}, {place}")
         if value == 0:
             return Score(self._name, value, rank, "no query term occurs")
         terms = f" for {', '.join(matched)}" if matched else ""
@@ -90,7 +92,8 @@ def _vote(column: Column, row: int, method: ReciprocalRank) -> str:
 
 
 def _label(column: Column) -> str:
-    return f"{LABELS[column.leg]}~{column.variant}" if column.variant else LABELS[column.leg]
+    label = LABELS.get(column.leg, column.leg)
+    return f"{label}~{column.variant}" if column.variant else label
 
 
 def _weight(value: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -63,15 +64,21 @@ _WHERE = re.compile(
     r"|\b(?:function|method|class|module|implementation|source code)\b",
     re.IGNORECASE,
 )
+_CALLER = re.compile(
+    r"\bwhere\s+(?:does|do|did)\s+(?:the\s+)?(.+?)\s+"
+    r"(?:calls?|uses?|invokes?|requests?|contacts?|asks?|quer(?:y|ies)|connects?\s+to|talks?\s+to|sends?|publish(?:es)?)\b",
+    re.IGNORECASE,
+)
 
 
 class KindRule:
     """Factor of a chunk by the kind of its file, for one query; a path is classified once."""
 
-    def __init__(self, aside: tuple[AsideKind, ...], *, code: bool) -> None:
-        """`aside`: kinds that the query does not ask for. `code`: it asks for code."""
+    def __init__(self, aside: tuple[AsideKind, ...], *, code: bool, caller: str = "") -> None:
+        """`aside`: kinds that the query does not ask for. `code`: it asks for code, of `caller` if that is known."""
         self.code = code
         self._aside = aside
+        self._caller = caller
         self._kinds: dict[str | None, str] = {None: ""}
 
     def __call__(self, chunk: Chunk) -> tuple[float, str]:
@@ -84,18 +91,34 @@ class KindRule:
             return ASIDE, kind
         if self.code and not chunk.corpus_type.startswith(("CODE_LOGIC", "CONVO_")):
             return BEHIND, "config" if chunk.corpus_type.startswith("CODE_") else "doc"
+        if self._caller and not _inside(path or "", self._caller):
+            return BEHIND, "outside the caller"
         return 1.0, ""
+
+
+def _inside(path: str, name: str) -> bool:
+    """Return whether a file or a folder above it has this name, with or without "service"."""
+    return name in (_bare(part) for part in path.partition(".")[0].split("/"))
+
+
+@lru_cache(maxsize=4096)  # names of folders come again with every candidate
+def _bare(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).lower().removesuffix("service")
 
 
 def kind_rule(text: str, words: Collection[str], chunks: Sequence[Chunk], *, named: bool = False) -> KindRule:
     """Return the rule for a query, its words as stems and its best candidates.
 
     Code is asked for if the query asks where or for a function, or if nearly all candidates are code; not if it names
-    docs or settings, or spells a name, which a setting may have as well.
+    docs or settings, or spells a name, which a setting may have as well. "Where does checkout call payment" asks for
+    files of checkout.
     """
     asked = frozenset(words)
     aside = tuple(kind for kind in KINDS if not kind.words & asked)
     code = sum(chunk.corpus_type == "CODE_LOGIC" for chunk in chunks)
     wanted = code and not named and not asked & _DOC_WORDS
     wanted = wanted and (code >= MOSTLY * len(chunks) or _WHERE.search(text) is not None)
-    return KindRule(aside, code=bool(wanted))
+    asks = _CALLER.search(text)
+    caller = _bare(asks[1]) if asks else ""
+    inside = caller and any(_inside(chunk.file_path or "", caller) for chunk in chunks)
+    return KindRule(aside, code=bool(wanted), caller=caller if inside else "")

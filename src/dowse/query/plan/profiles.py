@@ -120,9 +120,15 @@ class Profile(msgspec.Struct, frozen=True):
             "depth": pool if request.depth is None else request.depth,
             "rank_constant": self.rank_constant if request.k is None else request.k,
             "window": max(self.window, top_k, POOL if given.get("group", self.group) == "document" else 0),
-            "rerank": _chain(request.rerank, self.rerank),
-            "graph_options": _graph_options(request, self.graph_options),
+            "rerank": self.rerank if request.rerank in (None, True) else _chain(request.rerank),
         }
+        graph: dict[str, Any] = {
+            ours: asked[theirs] for theirs, ours in GRAPH_FIELDS if asked[theirs] not in (None, ())
+        }
+        if request.graph_weight is not None:
+            graph |= {"graph_weight": request.graph_weight, "vector_weight": 1 - request.graph_weight}
+        if graph:
+            given["graph_options"] = replace(self.graph_options, **graph)
         changes = {name: value for name, value in given.items() if value != getattr(self, name)}
         return replace(self, **changes) if changes else self
 
@@ -134,20 +140,9 @@ class Profile(msgspec.Struct, frozen=True):
         return self
 
 
-def _chain(asked: bool | str | None, own: tuple[Link, ...]) -> tuple[Link, ...]:
-    if asked is None or asked is True:
-        return own
-    if asked is False or asked == "none":
-        return ()
-    return tuple(link for name in asked.split(",") for link in LINKS if link == name.strip())
-
-
-def _graph_options(request: QueryRequest, own: GraphOptions) -> GraphOptions:
-    given = {ours: getattr(request, theirs) for theirs, ours in GRAPH_FIELDS}
-    changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None and value != ()}
-    if request.graph_weight is not None:
-        changed |= {"graph_weight": request.graph_weight, "vector_weight": 1 - request.graph_weight}
-    return replace(own, **changed) if changed else own
+def _chain(asked: bool | str | None) -> tuple[Link, ...]:
+    names = asked.split(",") if isinstance(asked, str) else []
+    return tuple(link for name in names for link in LINKS if link == name.strip())
 
 
 _PLAIN = Profile(

@@ -102,7 +102,8 @@ def _ends(qualified: str, name: str) -> bool:
 
 def _defines(chunk: Chunk, names: Collection[str]) -> bool:
     """Return whether a chunk defines a name, spelled like this; `mod name;` in Rust only refers to a file."""
-    whole = (each.qualified_name for each in chunk.defines if each.kind != "module")
+    rust = chunk.language == "rust"
+    whole = (each.qualified_name for each in chunk.defines if not (rust and each.kind == "module"))
     return any(_ends(each, name) for each in whole for name in names)
 
 

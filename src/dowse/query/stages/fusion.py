@@ -46,6 +46,8 @@ def reciprocal_rank_fusion(
     1 and are not normalised; a list of weight 0 is left out. An id counts once per list, at its first place.
     A list without the id adds nothing, or weight/(k + missing_rank) if that is given.
     """
+    if not isinstance(lists, Mapping):
+        raise BadRequestError("give the lists by name, as in {'dense': ids, 'bm25_code': ids, 'bm25_nlp': ids}")
     given = dict.fromkeys(lists, 1.0) if weights is None else dict(weights)
     _check_votes(lists, given, k, missing_rank)
     places = {
@@ -198,7 +200,7 @@ def weighed(state: QueryState, weights: LegWeights) -> tuple[list[Ranking], Valu
         own = [each for each in state.lists if each.variant == variant]
         by_leg = weights.by_leg({each.leg: len(each.found.ids) for each in own})
         own = [each for each in own if by_leg[each.leg] > 0 or not len(each.found.ids)]
-        own.sort(key=lambda each: LEGS.index(each.leg))
+        own.sort(key=lambda each: LEGS.index(each.leg) if each.leg in LEGS else len(LEGS))  # stable
         rows += [(each, by_leg[each.leg] * wordings[variant].weight) for each in own]
     return [each for each, _ in rows], np.array([weight for _, weight in rows], np.float64)
 
@@ -250,16 +252,23 @@ def exact_scores(store: QuerySession, lists: list[Ranking], ids: Ids) -> Table:
         return np.zeros((len(lists), 0))
     terms: dict[int, dict[Leg, tuple[str, ...]]] = {}
     for each in lists:
-        if each.vector is None:
+        if each.terms is not None:
             terms.setdefault(each.variant, {})[each.leg] = each.terms
     words = {variant: store.score_words(of_variant, ids) for variant, of_variant in terms.items()}
-    return np.array(
-        [
-            words[each.variant][each.leg] if each.vector is None else store.score_vectors(each.vector, ids)
-            for each in lists
-        ],
-        np.float64,
-    )
+    rows: list[Values] = []
+    for each in lists:
+        if each.terms is not None:
+            rows.append(words[each.variant][each.leg])
+        else:
+            rows.append(_given(each.found, ids) if each.vector is None else store.score_vectors(each.vector, ids))
+    return np.array(rows, np.float64)
+
+
+def _given(found: Found, ids: Ids) -> Values:
+    """Return the scores of a plugged-in leg; a chunk that it did not find has 0, or its lowest score if lower."""
+    scores = dict(zip(found.ids.tolist(), found.scores.tolist(), strict=True))
+    lowest = min(0.0, *scores.values()) if scores else 0.0
+    return np.array([scores.get(each, lowest) for each in ids.tolist()], np.float64)
 
 
 def _compiled_sums(

@@ -16,9 +16,10 @@ from msgspec.structs import replace
 from dowse.filters import Filter
 from dowse.identity import id_number
 from dowse.ports import Ids, QuerySession, Values
+from dowse.query.stages.fusion import exact_scores
 from dowse.query.stages.sort import ranked_hits
 from dowse.query.stages.state import Column, Fused, Hit, QueryState
-from dowse.types import Chunk, ChunkId, Edge, EdgeContext, Leg
+from dowse.types import Chunk, ChunkId, Edge, EdgeContext
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -269,14 +270,9 @@ def extended(store: QuerySession, state: QueryState, discovered: list[ChunkId]) 
 def _longer(store: QuerySession, state: QueryState, column: Column, ids: Ids) -> Column:
     """Return a column with the scores of these chunks; its parts are still the old ones."""
     asked = next(each for each in state.lists if (each.leg, each.variant) == (column.leg, column.variant))
-    leg: Leg = column.leg
-    if asked.vector is None:
-        scores = store.score_words({leg: asked.terms}, ids)[leg]
-    else:
-        scores = store.score_vectors(asked.vector, ids)
     return replace(
         column,
-        scores=np.concatenate([column.scores, scores]),
+        scores=np.concatenate([column.scores, exact_scores(store, [asked], ids)[0]]),
         ranks=np.concatenate([column.ranks, np.zeros(len(ids), np.int64)]),
     )
 

@@ -10,7 +10,7 @@ import msgspec
 from dowse.filters import Filter
 from dowse.identity import number_id
 from dowse.ports import ChunkReader
-from dowse.query.stages.state import Fused, Hit, QueryState
+from dowse.query.stages.state import Hit, QueryState
 
 
 class Hydrate(msgspec.Struct, frozen=True):
@@ -32,7 +32,10 @@ class Hydrate(msgspec.Struct, frozen=True):
         if fused is None:
             return state
         hits = list(state.hits)
-        row, count = len(hits) + state.dropped, self._count(fused)
+        few = self.enough is not None and self.enough < self.window
+        if few and self.unless and self.store.passing(fused.ids[: self.window], self.unless).any():
+            few = False  # a later stage may move such a chunk
+        row, count = len(hits) + state.dropped, self.enough if few and self.enough is not None else self.window
         while len(hits) < count and row < len(fused.ids):
             wanted = slice(row, row + count - len(hits))
             batch = [number_id(each) for each in fused.ids[wanted].tolist()]
@@ -45,9 +48,3 @@ class Hydrate(msgspec.Struct, frozen=True):
             ]
             row += len(batch)
         return state.changed(hits=tuple(hits), dropped=row - len(hits))
-
-    def _count(self, fused: Fused) -> int:
-        if self.enough is None or self.enough >= self.window:
-            return self.window
-        moving = self.unless and self.store.passing(fused.ids[: self.window], self.unless).any()
-        return self.window if moving else self.enough

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import msgspec
 
-from dowse.types import Leg
+from dowse.types import LEGS, Leg
 
 
 class LegWeights(Protocol):
@@ -32,11 +32,11 @@ class Alpha(msgspec.Struct, frozen=True):
     coverage: float = 1.0  # share of the chunks that have a vector
 
     def by_leg(self, found: Mapping[Leg, int]) -> dict[Leg, float]:
-        words: list[Leg] = [leg for leg in found if leg != "dense"]
+        words: list[Leg] = [leg for leg in found if leg in LEGS and leg != "dense"]
         firing = [leg for leg in words if found[leg]] or words
         dense = self._dense(found, words)
-        weights: dict[Leg, float] = {leg: 0.0 for leg in found} | {leg: (1 - dense) / len(firing) for leg in firing}
-        return weights | {"dense": dense} if "dense" in found else weights
+        weights = dict.fromkeys(words, 0.0) | {leg: (1 - dense) / len(firing) for leg in firing}
+        return _with_plugged(weights | {"dense": dense} if "dense" in found else weights, found)
 
     def _dense(self, found: Mapping[Leg, int], words: list[Leg]) -> float:
         if "dense" not in found:
@@ -59,5 +59,14 @@ class ByLeg(msgspec.Struct, frozen=True):
 
     def by_leg(self, found: Mapping[Leg, int]) -> dict[Leg, float]:
         given = dict(self.weights)
-        weights = {leg: given[leg] for leg in found}
+        weights = _with_plugged({leg: given[leg] for leg in found if leg in given}, found)
         return weights if any(weights.values()) else dict.fromkeys(found, 1.0)
+
+
+def _with_plugged(weights: dict[Leg, float], found: Mapping[Leg, int]) -> dict[Leg, float]:
+    """Return the weights, and for each leg of the user that has none the mean of those above 0."""
+    if len(weights) == len(found):
+        return weights
+    counted = [weight for weight in weights.values() if weight > 0]
+    mean = sum(counted) / len(counted) if counted else 1.0
+    return {leg: weights.get(leg, mean) for leg in found}

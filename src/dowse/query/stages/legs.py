@@ -7,11 +7,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from dowse.errors import UnavailableError
-from dowse.filters import Filter
-from dowse.ports import Embedder, Found, Matrix, VectorSearch, WordSearch
+from dowse.ports import Embedder, Found, VectorSearch, WordSearch
 from dowse.query.stages.state import QueryState, Ranking, TermsByLeg
 from dowse.tokenizer import Tokenizer
 from dowse.types import Leg
+
+NOTHING = Found(np.empty(0, np.uint64), np.empty(0, np.float64))
 
 
 class Prepare(msgspec.Struct, frozen=True):
@@ -35,27 +36,21 @@ class Dense(msgspec.Struct, frozen=True):
     store: VectorSearch
     embedder: Embedder
     depth: int
+    dimension: int | None = None  # of the stored vectors; None: not checked
     name: Leg = "dense"
 
     def __call__(self, state: QueryState, /) -> QueryState:
         query = state.query
-        vectors = self._embedded([each.text for each in query.wordings])
+        vectors = self.embedder.embed([each.text for each in query.wordings], role="query")
+        if self.dimension not in (None, vectors.shape[1]):
+            raise UnavailableError(
+                f"{self.embedder.model} gives {vectors.shape[1]} dimensions, the store has {self.dimension}"
+            )
         added = (
             Ranking("dense", self.store.search_vectors(vector, self.depth, query.where), vector=vector, variant=at)
             for at, vector in enumerate(vectors)
         )
         return state.changed(lists=(*state.lists, *added))
-
-    def _embedded(self, texts: list[str]) -> Matrix:
-        """Return the vectors of the texts, or raise UnavailableError for anything that is no matrix of unit rows."""
-        try:
-            vectors = np.asarray(self.embedder.embed(texts, role="query"), np.float32)
-            fits = vectors.shape == (len(texts), self.embedder.dimension) and np.isfinite(vectors).all()
-        except (TypeError, ValueError):  # text, None, rows of different lengths
-            fits = False
-        if not fits:
-            raise UnavailableError(f"{self.embedder.model} returned no finite vectors of its dimension")
-        return vectors
 
 
 class Words(msgspec.Struct, frozen=True):
@@ -66,14 +61,9 @@ class Words(msgspec.Struct, frozen=True):
     depth: int
 
     def __call__(self, state: QueryState, /) -> QueryState:
-        added = (
-            Ranking(self.name, self._found(terms, state.query.where), terms=terms, variant=at)
-            for at, each in enumerate(state.query.wordings)
-            for terms in [each.terms_of(self.name)]
-        )
+        added = []
+        for at, each in enumerate(state.query.wordings):
+            terms = dict(each.terms).get(self.name, ())
+            found = self.store.search_words(self.name, terms, self.depth, state.query.where) if terms else NOTHING
+            added.append(Ranking(self.name, found, terms=terms, variant=at))
         return state.changed(lists=(*state.lists, *added))
-
-    def _found(self, terms: tuple[str, ...], where: Filter) -> Found:
-        if not terms:
-            return Found(np.empty(0, np.uint64), np.empty(0, np.float64))
-        return self.store.search_words(self.name, terms, self.depth, where)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
 import numpy as np
 
-from dowse.filters import Filter, In
-from dowse.identity import id_number
-from dowse.ports import ChunkReader
+from dowse.filters import META, Eq, Filter, In, comparisons, fulfils
+from dowse.identity import id_number, number_id
+from dowse.ports import ChunkReader, QuerySession
 from dowse.query.plan.metadata_questions import MetadataField, MetadataQuestion, metadata_question
 from dowse.query.stages.state import Hit, QueryState, StageScore
 from dowse.tokenizer import Tokenizer
@@ -19,7 +20,10 @@ from dowse.types import Chunk, Degradation, DocumentInfo
 
 _AUTHOR_KEYS = ("authors", "author", "by", "creator")
 _DATE_KEYS = ("date", "published", "publication_date", "created", "created_at", "year")
+_VENUE_KEYS = ("journal", "venue", "conference", "booktitle", "publisher")
+_KEYWORD_KEYS = ("keywords", "tags", "topics")
 _CHANGED_KEYS = ("updated", "last_updated", "last_modified", "modified")
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _DOI = re.compile(r"10\.\d{4,9}/\S+")
 _AND = re.compile(r"\s*(?:,|;|&|\band\b)\s*")
 _WORD = re.compile(r"[^\W_]+")
@@ -112,6 +116,19 @@ def doi_of(info: DocumentInfo, chunks: Sequence[Chunk]) -> DocumentField | None:
     return DocumentField(value[0], "its metadata") if value else None
 
 
+def venue_of(info: DocumentInfo, chunks: Sequence[Chunk]) -> DocumentField | None:
+    return _own(info, _VENUE_KEYS)
+
+
+def keywords_of(info: DocumentInfo, chunks: Sequence[Chunk]) -> DocumentField | None:
+    return _own(info, _KEYWORD_KEYS)
+
+
+def year_of(info: DocumentInfo) -> str:
+    found = _YEAR.search(_first(info, _DATE_KEYS) or "")
+    return found[0] if found else ""
+
+
 def _own(info: DocumentInfo, keys: tuple[str, ...]) -> DocumentField | None:
     value = _first(info, keys)
     return DocumentField(value, "its metadata") if value else None
@@ -135,6 +152,8 @@ def _written(moment: datetime) -> str:
 
 MOST_NAMED = 3  # chosen: a subject that matches more documents is ambiguous
 MOST_WORKS = 20  # chosen: more is a listing, not an answer
+MOST_VALUES = 30  # of a field; chosen likewise
+MOST_MENTIONS = 10_000  # chunks that a term is searched in; chosen
 STAGE = "metadata"
 
 Reading = Callable[[DocumentInfo, Sequence[Chunk]], DocumentField | None]
@@ -144,6 +163,8 @@ _READINGS: Mapping[MetadataField, tuple[Reading, str, str]] = {
     "changed": (changed_of, "was last changed on", "time of change"),
     "title": (title_of, "is titled", "title"),
     "doi": (doi_of, "has the DOI", "DOI"),
+    "venue": (venue_of, "appeared in", "venue"),
+    "keywords": (keywords_of, "has the keywords", "keywords"),
 }
 # Corpus types by the words of a query.
 _KINDS: Mapping[str, str] = {
@@ -157,6 +178,14 @@ _KINDS: Mapping[str, str] = {
 }
 
 
+_VALUE_KEYS: Mapping[str, tuple[str, ...]] = {
+    "authors": _AUTHOR_KEYS,
+    "venues": _VENUE_KEYS,
+    "journals": _VENUE_KEYS,
+    "keywords": _KEYWORD_KEYS,
+}
+
+
 class _Known(msgspec.Struct, frozen=True):
     """A document that passes the filter."""
 
@@ -166,9 +195,9 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 class AnswerMetadata(msgspec.Struct, frozen=True):
-    """Stage that answers from metadata, or notes why it cannot; the search continues in both cases."""
+    """Stage that answers from metadata, which ends the search, or notes why it cannot."""
 
-    store: ChunkReader
+    store: QuerySession
     documents: Callable[[], Iterable[DocumentInfo]]
     tokenizer: Tokenizer
     name: str = STAGE
@@ -177,18 +206,19 @@ class AnswerMetadata(msgspec.Struct, frozen=True):
         question = metadata_question(state.query.text)
         if question is None:
             return _unanswered(state, "the query names no known field or document")
-        works = question.asked == "works"
-        found = self._works(question, state.query.where) if works else self._named(question, state.query.where)
+        if question.asked in ("works", "count", "mentions", "values"):
+            return self._of_collection(question, state)
+        found = self._named(question, state.query.where)
+        if not found and not question.subject:
+            return _unanswered(state, "no document is in scope; name one by its path, or filter by one")
         if not found:
-            return _unanswered(state, f"no document {'by' if works else 'called'} “{question.subject}” is in the index")
-        if works:
-            return _answered(state, _listing(question, found), found)
+            return _unanswered(state, f"no document called “{question.subject}” is in the index")
         if len(found) > MOST_NAMED:
             return _unanswered(
                 state, f"“{question.subject}” may be any of {len(found)} documents; name one by its path"
             )
         reading, verb, field = _READINGS[question.asked]
-        told = [(each, value) for each in found if (value := reading(each.info, each.chunks)) is not None]
+        told = [(each, value) for each in found if (value := reading(each.info, each.passing)) is not None]
         if not told:
             where = ", ".join(address(each.info) for each in found)
             return _unanswered(state, f"the metadata of {where} has no {field}")
@@ -196,19 +226,69 @@ class AnswerMetadata(msgspec.Struct, frozen=True):
         return _answered(state, "\n".join(lines), [each for each, _ in told])
 
     def _named(self, question: MetadataQuestion, where: Filter) -> list[_Known]:
-        if question.subject.lower() == question.kind or question.subject.lower() in ("it", "document", "paper"):
-            return self._passing(_filtered_documents(self.store, where), where)
+        if question.subject.lower() in ("", question.kind, "paper"):
+            return self._passing(self._in_scope(where), where)
         infos = list(self.documents())
         full = named(question.subject, infos, self.tokenizer)
         # "the retry paper": the kind may be part of the title or path.
         bare = question.subject.lower().removesuffix(question.kind).strip()
         return self._passing(full or (named(bare, infos, self.tokenizer) if bare else []), where)
 
-    def _works(self, question: MetadataQuestion, where: Filter) -> list[_Known]:
-        found = self._passing((info for info in self.documents() if is_by(info, question.subject)), where)
-        corpus_type = _KINDS.get(question.kind)
-        of_kind = [each for each in found if each.passing[0].corpus_type == corpus_type]
-        return (of_kind or found)[:MOST_WORKS]
+    def _in_scope(self, where: Filter) -> list[DocumentInfo]:
+        """Return the documents that the filter of the request names: they are "the paper"."""
+        fields = {clause.field for clause in comparisons(where)}
+        if not fields or not fields <= {*_OF_DOCUMENTS, *(each for each in fields if each.startswith(META))}:
+            return []
+        ids = [str(each) for clause in where if isinstance(clause, In) and clause.field == "document_id"
+               for each in clause.values]  # fmt: skip
+        infos = self.store.documents_of(ids) if ids else self.documents()
+        return [info for info in infos if fulfils(_values(info), where)][: MOST_NAMED + 1]
+
+    def _of_collection(self, question: MetadataQuestion, state: QueryState) -> QueryState:
+        """Answer about all documents that pass the filter."""
+        where = (*state.query.where, *_of_kind(question.kind))
+        if question.asked == "values":
+            return _answered(state, self._value_counts(question.subject, where), [])
+        if question.asked == "mentions":
+            infos = self._mentioning(question.subject, where)
+        else:
+            infos = [
+                info
+                for info in self.documents()
+                if (not question.subject or is_by(info, question.subject))
+                and (not question.year or year_of(info) == question.year)
+            ]
+        found = self._passing(infos, where)
+        if not found and question.asked != "count":
+            about = f"mentions “{question.subject}”" if question.asked == "mentions" else _by(question)
+            return _unanswered(state, f"no document {about} is in the index")
+        return _answered(state, _listing(question, found), found[:MOST_WORKS])
+
+    def _mentioning(self, subject: str, where: Filter) -> list[DocumentInfo]:
+        terms = self.tokenizer.prose(subject)[0]
+        found = self.store.search_words("bm25_nlp", terms, MOST_MENTIONS, where).ids
+        held = self.store.held_terms({"bm25_nlp": terms}, found)
+        ids = [number_id(each) for each, own in zip(found.tolist(), held, strict=True)
+               if set(own.get("bm25_nlp", ())) == set(terms)]  # fmt: skip
+        chunks = self.store.get(ids)
+        return list(self.store.documents_of({chunks[each].document_id for each in ids if each in chunks}))
+
+    def _value_counts(self, field: str, where: Filter) -> str:
+        """Return the values of a field with the numbers of their documents, most frequent first."""
+        counts: Counter[str] = Counter()
+        keys = _VALUE_KEYS.get(field)
+        for each in self._passing(self.documents(), where):
+            value = (_first(each.info, keys) or "") if keys else ""
+            if field == "years":
+                counts.update([year_of(each.info)])
+            elif keys is None:
+                counts.update([each.passing[0].corpus_type])
+            else:
+                counts.update({part.strip() for part in _AND.split(value)})
+        del counts[""]
+        shown = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        rest = f" and {len(shown) - MOST_VALUES} more" if len(shown) > MOST_VALUES else ""
+        return f"{field.capitalize()}: " + ", ".join(f"{name} ({n})" for name, n in shown[:MOST_VALUES]) + rest + "."
 
     def _passing(self, infos: Iterable[DocumentInfo], where: Filter) -> list[_Known]:
         known = (_known(self.store, info.id, where) for info in infos)
@@ -254,16 +334,17 @@ def _known(store: ChunkReader, document_id: str, where: Filter) -> _Known | None
     return _Known(info, chunks, passing) if passing else None
 
 
-def _filtered_documents(store: ChunkReader, where: Filter) -> list[DocumentInfo]:
-    """Return the documents that the filter of the request names: they are "the paper"."""
-    ids = [
-        str(each)
-        for clause in where
-        if isinstance(clause, In) and clause.field == "document_id"
-        for each in clause.values
-    ]
-    infos = (store.document(each) for each in dict.fromkeys(ids))
-    return [info for info in infos if info is not None]
+_OF_DOCUMENTS = frozenset(("document_id", "document_source", "file_path"))
+
+
+def _values(info: DocumentInfo) -> Callable[[str], str | None]:
+    known = {META + key: value for key, value in info.meta}
+    return (known | {"document_id": info.id, "document_source": info.source, "file_path": info.path}).get
+
+
+def _of_kind(kind: str) -> Filter:
+    """Return the filter of a kind that is a corpus type; other kinds mean any document."""
+    return (Eq("corpus_type", _KINDS[kind]),) if kind in _KINDS else ()
 
 
 def _called(info: DocumentInfo, question: MetadataQuestion) -> str:
@@ -271,8 +352,20 @@ def _called(info: DocumentInfo, question: MetadataQuestion) -> str:
 
 
 def _listing(question: MetadataQuestion, found: list[_Known]) -> str:
-    works = "; ".join(f"“{each.info.title}” ({address(each.info)})" for each in found)
-    return f"By {question.subject}: {works}."
+    works = "; ".join(f"“{each.info.title}” ({address(each.info)})" for each in found[:MOST_WORKS])
+    rest = f"; and {len(found) - MOST_WORKS} more" if len(found) > MOST_WORKS else ""
+    if question.asked == "count":
+        about = " ".join(filter(None, (question.kind if len(found) == 1 else f"{question.kind}s", _by(question))))
+        return f"{len(found)} {about}: {works}{rest}." if found else f"0 {about}."
+    head = f"Mention {question.subject}" if question.asked == "mentions" else _by(question).capitalize()
+    if question.subject and question.asked == "works":
+        head = f"By {question.subject}" + (f" from {question.year}" if question.year else "")
+    return f"{head}: {works}{rest}."
+
+
+def _by(question: MetadataQuestion) -> str:
+    by = f"by {question.subject}" if question.subject else ""
+    return " ".join(filter(None, (by, f"from {question.year}" if question.year else "")))
 
 
 def _answered(state: QueryState, text: str, found: list[_Known]) -> QueryState:

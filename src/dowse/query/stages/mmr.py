@@ -27,11 +27,19 @@ def apply_mmr(
     top_k: int = 5,
     texts: Sequence[str] | None = None,
 ) -> list[tuple[int, float]]:
-    """Return positions of the best `top_k` and their marginal scores, in the order of selection; scores are in [0,1].
+    """Return positions of the best `top_k` and their scores, in the order of selection; scores are in [0,1].
 
-    The first pick is the highest score; equals keep the order given, which need not be sorted. A row of zeros
-    is a missing vector: similarity to it is the overlap of words, if texts are given, else 0.
+    At most `top_k` rows are returned as they are. The first pick is the highest score; equals keep the order given,
+    which need not be sorted. A row of zeros is a missing vector: similarity to it is the overlap of words, if texts are
+    given, else 0.
     """
+    return [(at, scores[at]) for at, _ in marginal_order(scores, vectors, diversity, top_k, texts)]
+
+
+def marginal_order(
+    scores: Sequence[float], vectors: Matrix, diversity: float, top_k: int, texts: Sequence[str] | None = None
+) -> list[tuple[int, float]]:
+    """Return the positions of `apply_mmr` with their marginal scores."""
     if not 0 <= diversity <= 1:  # NaN fails both comparisons
         raise BadRequestError(f"diversity is {diversity}; give a number between 0 (none) and 1")
     if len(scores) != len(vectors) or (texts is not None and len(texts) != len(scores)):
@@ -39,6 +47,8 @@ def apply_mmr(
     relevance = np.asarray(scores, np.float64)
     if np.isnan(relevance).any():
         raise BadRequestError("a score is NaN, which has no order; leave that hit out")
+    if len(scores) <= top_k:
+        return list(enumerate(relevance.tolist()))
     relevance = relevance.copy()
     likeness = _Likeness.of(vectors, texts)
     nearest = np.zeros(len(relevance))
@@ -84,31 +94,27 @@ def _overlap(left: frozenset[str], right: frozenset[str]) -> float:
 
 
 class Diversify(msgspec.Struct, frozen=True):
-    """Stage that orders hits by MMR over stored vectors. The marginal score becomes the value, so hits stay sorted."""
+    """Stage that selects hits by MMR over stored vectors. Their values stay; the marginal score is in the history."""
 
     store: VectorSearch
     diversity: float = DIVERSITY
     name: str = "mmr"
 
     def __call__(self, state: QueryState, /) -> QueryState:
-        if len(state.hits) < 2:
+        if len(state.hits) <= state.query.k:
             return state
         ids = np.array([id_number(hit.found.id) for hit in state.hits], np.uint64)
         vectors, _ = self.store.vectors(ids)
         relevance = [min(hit.value, 1.0) for hit in state.hits]
-        picks = apply_mmr(relevance, vectors, self.diversity, state.query.k, [hit.found.text for hit in state.hits])
+        texts = [hit.found.text for hit in state.hits]
+        picks = marginal_order(relevance, vectors, self.diversity, state.query.k, texts)
         chosen = {at for at, _ in picks}
-        rest = [at for at in range(len(state.hits)) if at not in chosen]
-        floor = max(picks[-1][1], 0.0)
-        hits = [
-            *(self._picked(state.hits[at], rank, marginal) for rank, (at, marginal) in enumerate(picks, start=1)),
-            *(state.hits[at].at_most(floor) for at in rest),
-        ]
-        return state.changed(hits=tuple(hits))
+        rest = [hit for at, hit in enumerate(state.hits) if at not in chosen]
+        picked = [self._picked(state.hits[at], rank, marginal) for rank, (at, marginal) in enumerate(picks, start=1)]
+        return state.changed(hits=(*picked, *rest))
 
     def _picked(self, hit: Hit, rank: int, marginal: float) -> Hit:
-        value = max(marginal, 0.0)
         relevance = min(hit.value, 1.0)
         taken = (relevance - marginal) / self.diversity if self.diversity else 0.0
         why = f"{relevance:.2f} − {self.diversity:.2g}·{taken:.2f} for similarity to an earlier hit"
-        return hit.scored(StageScore(self.name, value, rank, why))
+        return hit.changed(scores=(*hit.scores, StageScore(self.name, marginal, rank, why)))

@@ -1,20 +1,21 @@
 """Parents of hits: sections and documents that are attached to hits or replace them.
 
-Parents pass the filter like any result, and are fetched level by level.
+A parent and all chunks below it pass the filter: its text and summary may quote any of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
 
-from dowse.filters import Filter, matches
+from dowse.filters import Filter, comparisons, matches
 from dowse.ports import ChunkReader
 from dowse.query.stages.state import Hit, QueryState, StageScore
 from dowse.types import Chunk, ChunkId, ParentContext
 
+_SHARED = frozenset(("document_id", "document_source", "file_path", "repo_name"))  # equal for all chunks of a document
 DEEPEST = 8  # levels; chosen: documents have three, and a cycle must end
 
 
@@ -29,7 +30,7 @@ class ReplaceByParent(msgspec.Struct, frozen=True):
 
     def __call__(self, state: QueryState, /) -> QueryState:
         wanted = {hit.chunk.parent_id for hit in state.hits if hit.chunk.parent_id is not None}
-        parents = _passing(self.store.get(wanted), state.query.where) if wanted else {}
+        parents = visible_parents(self.store, self.store.get(wanted), state.query.where) if wanted else {}
         if not parents:
             return state
         best: dict[ChunkId, Hit] = {}
@@ -69,7 +70,9 @@ class AttachParents(msgspec.Struct, frozen=True):
         known: dict[ChunkId, Chunk] = {}
         wanted = {chunk.parent_id for chunk in chunks if chunk.parent_id is not None}
         for _ in range(DEEPEST):
-            found = _passing(self.store.get(wanted - known.keys()), where) if wanted - known.keys() else {}
+            if not (new := wanted - known.keys()):
+                break
+            found = visible_parents(self.store, self.store.get(new), where)
             if not found:
                 break
             known |= found
@@ -77,8 +80,26 @@ class AttachParents(msgspec.Struct, frozen=True):
         return known
 
 
-def _passing(chunks: Mapping[ChunkId, Chunk], where: Filter) -> dict[ChunkId, Chunk]:
-    return {each: chunk for each, chunk in chunks.items() if matches(chunk, where)}
+def visible_parents(store: ChunkReader, parents: Mapping[ChunkId, Chunk], where: Filter) -> dict[ChunkId, Chunk]:
+    """Return the parents that pass the filter with every chunk below them."""
+    if all(clause.field in _SHARED for clause in comparisons(where)):
+        hidden: set[ChunkId] = set()
+    else:
+        hidden = {each for document_id in {chunk.document_id for chunk in parents.values()}
+                  for each in _above_excluded(store.document_chunks(document_id), where)}  # fmt: skip
+    return {each: chunk for each, chunk in parents.items() if each not in hidden and matches(chunk, where)}
+
+
+def _above_excluded(chunks: Sequence[Chunk], where: Filter) -> set[ChunkId]:
+    """Return all parents of the chunks of a document that the filter excludes."""
+    parent_of = {chunk.id: chunk.parent_id for chunk in chunks}
+    found: set[ChunkId] = set()
+    for chunk in chunks:
+        at = None if chunk.level != "chunk" or matches(chunk, where) else chunk.parent_id
+        while at is not None and at not in found:
+            found.add(at)
+            at = parent_of.get(at)
+    return found
 
 
 def _chain(chunk: Chunk, above: Mapping[ChunkId, Chunk]) -> list[ParentContext]:

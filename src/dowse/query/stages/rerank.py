@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
-from msgspec.structs import replace
 
 from dowse.errors import ModelUnavailableError
 from dowse.ports import Candidate, Reranker
+from dowse.query.rows import candidates_of
 from dowse.query.stages.state import Hit, QueryState, StageScore
 from dowse.types import Degradation
 
@@ -40,19 +40,17 @@ def blended(score: float, before: float, weight: float = WEIGHT) -> float:
 
 
 def reranked(
-    reranker: Reranker, query: str, candidates: Sequence[Candidate], top_k: int | None = None
+    candidates: Sequence[Candidate], scores: Sequence[float | None], top_k: int | None = None
 ) -> list[Candidate]:
-    """Return candidates sorted and trimmed, with the reranker's scores as values; those without a score come last."""
-    scores = checked(reranker, query, candidates, None)
-    judged = [(each, score) for each, score in zip(candidates, scores, strict=True) if score is not None]
-    floor = min((score for _, score in judged), default=1.0)
-    rest = [
-        replace(each, value=min(each.value, floor))
+    """Return candidates sorted and trimmed, with these scores as values; those without a score come last."""
+    judged = [score for score in scores if score is not None]
+    floor = min(judged, default=1.0)
+    rows = [
+        (each, min(each.value, floor) if score is None else score, score is None)
         for each, score in zip(candidates, scores, strict=True)
-        if score is None
     ]
-    judged.sort(key=lambda row: -row[1])
-    return [*(replace(each, value=score) for each, score in judged), *rest][:top_k]
+    rows.sort(key=lambda row: (row[2], -row[1]))
+    return [Candidate(each.chunk, score, each.value, each.source) for each, score, _ in rows][:top_k]
 
 
 def checked(
@@ -60,6 +58,8 @@ def checked(
 ) -> list[float | None]:
     """Return the scores of a reranker, or raise ModelUnavailableError if they are invalid."""
     scores = list(reranker.score(query, candidates, timeout_s=timeout_s)) if candidates else []
+    if getattr(reranker, "drops", False):
+        return scores
     if len(scores) != len(candidates):
         raise ModelUnavailableError(f"{reranker.model} returned {len(scores)} scores for {len(candidates)} candidates")
     for score in scores:
@@ -82,8 +82,13 @@ class Rerank(msgspec.Struct, frozen=True):
     def __call__(self, state: QueryState, /) -> QueryState:
         if not state.hits:
             return state
-        head = state.hits[: self.window]
+        head, tail = state.hits[: self.window], state.hits[self.window :]
         scores, reasons = self._judged(state.query.text, head)
+        if getattr(self.reranker, "drops", False):
+            kept = [at for at, score in enumerate(scores) if score is not None]
+            head, tail, scores = tuple(head[at] for at in kept), (), [scores[at] for at in kept]
+            if not kept:
+                return state.changed(hits=())
         reached = max(at for at, score in enumerate(scores) if score is not None) + 1
         # A hit without a score among scored ones keeps its value, which is on the same scale.
         values = [
@@ -97,19 +102,24 @@ class Rerank(msgspec.Struct, frozen=True):
             )
             for rank, at in enumerate(places, start=1)
         )
-        hits = (*judged, *self._behind(state.hits[reached:], judged))
+        hits = (*judged, *self._behind((*head[reached:], *tail), judged))
         missing = sum(score is None for score in scores)
         lost = (Degradation(self.name, f"scored {len(head) - missing} of {len(head)}"),) if missing else ()
         return state.changed(hits=hits, degraded=(*state.degraded, *lost))
 
     def _judged(self, query: str, head: Sequence[Hit]) -> tuple[list[float | None], Callable[[int], str]]:
         """Return scores, and a function that returns the reason of each."""
-        candidates = [Candidate(each.found, min(each.value, 1.0)) for each in head]
+        candidates = [
+            Candidate(each.found, min(each.value, 1.0), source=each.scores[-1].stage if each.scores else "fuse")
+            for each in head
+        ]
         if isinstance(self.reranker, Reasoned):
             judgements = self.reranker.judge(query, candidates)
             return [each.score for each in judgements], lambda at: judgements[at].why()
         scores = checked(self.reranker, query, candidates, self.left_s())
-        return scores, lambda at: self._formula(scores[at], head[at].value)
+        drops = getattr(self.reranker, "drops", False)
+        shown = [(score, hit.value) for score, hit in zip(scores, head, strict=True) if score is not None or not drops]
+        return scores, lambda at: self._formula(*shown[at])
 
     def _formula(self, score: float | None, before: float) -> str:
         if score is None:
@@ -128,15 +138,18 @@ class Rerank(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class ScoreReranker:
-    """Reranker that keeps the scores. `min_score` is in [0,1], as values are."""
+    """Reranker that keeps the scores and drops candidates below `min_score`, which is in [0,1], as values are."""
 
     min_score: float = 0.0
     model: str = "score"
+    drops: bool = field(default=True, init=False, repr=False)  # candidates without a score are left out on purpose
 
-    def score(self, query: str, candidates: Sequence[Candidate], *, timeout_s: float | None = None) -> list[float]:
-        return [each.value for each in candidates]
+    def score(
+        self, query: str, candidates: Sequence[Candidate], *, timeout_s: float | None = None
+    ) -> list[float | None]:
+        return [each.value if each.value >= self.min_score else None for each in candidates]
 
-    def rerank(self, query: str, candidates: Sequence[Candidate], top_k: int | None = None) -> list[Candidate]:
+    def rerank(self, query: str, candidates: Sequence[Any], top_k: int | None = None) -> list[Candidate]:
         """Return candidates sorted and trimmed, without those below `min_score`."""
-        kept = [each for each in candidates if each.value >= self.min_score]
-        return reranked(self, query, kept, top_k)
+        kept = [each for each in candidates_of(candidates) if each.value >= self.min_score]
+        return reranked(kept, [each.value for each in kept], top_k)

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import msgspec
 
 from dowse.ports import Candidate
 from dowse.query.plan.mentions import find_mentions
+from dowse.query.rows import candidates_of
 from dowse.query.stages.rerank import Judgement, reranked
 from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk
@@ -94,13 +96,17 @@ class HeuristicReranker:
 
     def judge(self, query: str, candidates: Sequence[Candidate]) -> list[Judgement]:
         facts = self.facts(query, [each.chunk for each in candidates])
-        raw = [self.formula(each.value, of) for each, of in zip(candidates, facts, strict=True)]
-        scores = _unit(_exact_on_top(raw, [of.exact for of in facts]))
+        scores = _unit(self._raised(candidates, facts))
         return [Judgement(score, partial(self.formula.why, of)) for score, of in zip(scores, facts, strict=True)]
 
-    def rerank(self, query: str, candidates: Sequence[Candidate], top_k: int | None = None) -> list[Candidate]:
-        """Return candidates sorted and trimmed; `Candidate.value` is the new score."""
-        return reranked(self, query, candidates, top_k)
+    def rerank(self, query: str, candidates: Sequence[Any], top_k: int | None = None) -> list[Candidate]:
+        """Return candidates sorted and trimmed; `Candidate.value` is the original score and the boosts, unscaled."""
+        given = candidates_of(candidates)
+        return reranked(given, self._raised(given, self.facts(query, [each.chunk for each in given])), top_k)
+
+    def _raised(self, candidates: Sequence[Candidate], facts: Sequence[Facts]) -> list[float]:
+        raw = [self.formula(each.value, of) for each, of in zip(candidates, facts, strict=True)]
+        return _exact_on_top(raw, [of.exact for of in facts])
 
     def facts(self, query: str, chunks: Sequence[Chunk]) -> list[Facts]:
         terms = self._terms(query)

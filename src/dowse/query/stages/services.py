@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable
 
 import msgspec
 import numpy as np
@@ -13,7 +14,11 @@ from dowse.filters import Filter
 from dowse.identity import id_number
 from dowse.ports import QuerySession
 from dowse.query.stages.state import QueryState
-from dowse.types import ChunkId, Service, ServiceContext, ServiceEdge
+from dowse.types import Chunk, ChunkId, Service, ServiceContext, ServiceEdge
+from dowse.views import FrozenDict
+
+MOST_SUGGESTED = 3  # names; chosen
+_AFFIXES = re.compile(r"[^a-z0-9]+|(?:services?|svc|srv)$")
 
 
 class ServiceGraph(msgspec.Struct, frozen=True):
@@ -22,10 +27,10 @@ class ServiceGraph(msgspec.Struct, frozen=True):
     services: tuple[Service, ...]
     edges: tuple[ServiceEdge, ...]
 
-    def neighbourhood(self, names: Iterable[str], depth: int = 1) -> tuple[tuple[str, ServiceContext], ...]:
+    def neighbourhood(self, names: Iterable[str], depth: int = 1) -> FrozenDict[ServiceContext]:
         """Return by service its callees and callers within `depth` steps, and the edges. Unknown names are omitted."""
         known = {service.name for service in self.services}
-        return tuple((name, self._context(name, depth)) for name in sorted(set(names) & known))
+        return FrozenDict((name, self._context(name, depth)) for name in sorted(set(names) & known))
 
     def blast_radius(self, name: str, depth: int | None = None) -> tuple[str, ...]:
         """Return all direct and indirect callers: services that may break with it."""
@@ -48,17 +53,41 @@ class ServiceGraph(msgspec.Struct, frozen=True):
             tuple(each for each in self.edges if each in walked),
         )
 
+    def meant(self, name: str) -> tuple[str, ...]:
+        """Return the services that a person calls so: `checkout` may be `checkoutservice` or `shop/checkout`."""
+        names = [service.name for service in self.services]
+        for spelled in (str, str.lower, _core):
+            for last in (False, True):  # without the repository
+                forms = [each.rpartition("/")[2] if last else each for each in names]
+                if fitting := [each for each, form in zip(names, forms, strict=True) if spelled(form) == spelled(name)]:
+                    return tuple(fitting)
+        return ()
+
+    def of(self, chunk: Chunk) -> str | None:
+        """Return the service of a chunk; two repositories may have one of the same name."""
+        own = chunk.service_name
+        names = {service.name for service in self.services}
+        full = (f"{repo}/{own}" for repo in (chunk.repo_name, chunk.document_source) if repo)
+        return next((each for each in full if each in names), own)
+
     def _checked(self, name: str) -> str:
-        if all(service.name != name for service in self.services):
-            known = ", ".join(service.name for service in self.services) or "none yet; run `dowse index`"
-            raise NotFoundError(f"no service {name!r}; known services: {known}")
+        names = [service.name for service in self.services]
+        if name not in names:
+            from difflib import get_close_matches
+
+            near = [each for each in names if name.lower() in each.lower()] or get_close_matches(name, names)
+            close = " or ".join((self.meant(name) or near)[:MOST_SUGGESTED])
+            known = ", ".join(names) or "none yet; run `dowse index`"
+            raise NotFoundError(
+                f"no service {name!r}; {f'did you mean {close}?' if close else f'known services: {known}'}"
+            )
         return name
 
     def _context(self, name: str, depth: int) -> ServiceContext:
         calls, outward = self._reached(name, depth, callers=False)
         called_by, inward = self._reached(name, depth, callers=True)
         edges = sorted({*outward, *inward}, key=lambda each: (each.source, each.target, each.type))
-        return ServiceContext(name, calls, called_by, tuple(_as_pairs(edge) for edge in edges))
+        return ServiceContext(name, calls, called_by, tuple(_as_mapping(edge) for edge in edges))
 
     def _reached(self, name: str, depth: int | None, *, callers: bool) -> tuple[tuple[str, ...], set[ServiceEdge]]:
         """Return the services within `depth` steps in one direction, without the start, and the edges."""
@@ -80,17 +109,19 @@ class AddServices(msgspec.Struct, frozen=True):
     name: str = "services"
 
     def __call__(self, state: QueryState, /) -> QueryState:
-        names = {name for hit in state.hits[: state.query.k] if (name := hit.chunk.service_name)}
-        edges = self._cited(self.store.service_edges(), state.query.where)
-        graph = ServiceGraph(tuple(self.store.services()), edges)
+        graph = cited_graph(self.store, state.query.where)
+        names = {name for hit in state.hits[: state.query.k] if (name := graph.of(hit.chunk))}
         return state.changed(service_context=graph.neighbourhood(names, self.depth))
 
-    def _cited(self, edges: Sequence[ServiceEdge], where: Filter) -> tuple[ServiceEdge, ...]:
-        """Return edges with the evidence that exists and passes the filter."""
-        ids = list({each for edge in edges for each in edge.evidence})
-        passes = self.store.passing(np.array([id_number(each) for each in ids], np.uint64), where)
-        seen = {each for each, ok in zip(ids, passes.tolist(), strict=True) if ok}
-        return tuple(_citing(edge, seen, filtered=bool(where)) for edge in edges)
+
+def cited_graph(store: QuerySession, where: Filter) -> ServiceGraph:
+    """Return the graph with the evidence that exists and passes the filter."""
+    edges = store.service_edges()
+    ids = list({each for edge in edges for each in edge.evidence})
+    passes = store.passing(np.array([id_number(each) for each in ids], np.uint64), where)
+    seen = {each for each, ok in zip(ids, passes.tolist(), strict=True) if ok}
+    cited = tuple(_citing(edge, seen, filtered=bool(where)) for edge in edges)
+    return ServiceGraph(tuple(store.services()), cited)
 
 
 def _citing(edge: ServiceEdge, seen: set[ChunkId], *, filtered: bool) -> ServiceEdge:
@@ -100,11 +131,16 @@ def _citing(edge: ServiceEdge, seen: set[ChunkId], *, filtered: bool) -> Service
     return replace(edge, evidence=kept, description=edge.description if shown else "")
 
 
-def _as_pairs(edge: ServiceEdge) -> tuple[tuple[str, str], ...]:
-    return (
-        ("source", edge.source),
-        ("target", edge.target),
-        ("type", edge.type),
-        ("description", edge.description),
-        ("evidence", " ".join(edge.evidence)),
+def _core(name: str) -> str:
+    """Return a name in lower case without signs and a word such as `service` at its end."""
+    return _AFFIXES.sub("", name.lower()) or name.lower()
+
+
+def _as_mapping(edge: ServiceEdge) -> FrozenDict[str]:
+    return FrozenDict(
+        source=edge.source,
+        target=edge.target,
+        type=edge.type,
+        description=edge.description,
+        evidence=" ".join(edge.evidence),
     )

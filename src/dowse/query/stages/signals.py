@@ -19,11 +19,13 @@ from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk
 
 NAME_WEIGHT = 0.3  # of the better name, beside the value in [0,1]
+PIECE = 0.9  # of the name of a symbol that is defined in another chunk: its definition ranks first; chosen
 STEM_WEIGHT = 0.25  # of the share of the file's words in F; below 1, so the query's share counts more
 SHORTEST_BEGINNING = 3  # letters of a word that begins another
 MOST_INITIALS = 4  # words that a short name stands for: sse is server-sent events
 BEARERS = frozenset(("mod", "index", "__init__", "__main__", "lib", "main"))  # files that bear their folder's name
 
+HOW = re.compile(r"^\s*(how\b.*)\bworks?\W*$", re.IGNORECASE | re.DOTALL)  # "work" is no part of a name there
 MESSAGE = re.compile(r"[\w.]+: ")
 
 
@@ -34,6 +36,7 @@ class NameMatch(msgspec.Struct, frozen=True):
     symbol: float
     factor: float
     kind: str = ""
+    defines: bool = False  # a symbol whose words are those of the query
 
     @property
     def best(self) -> float:
@@ -49,19 +52,24 @@ Matcher = Callable[[Chunk], NameMatch]
 
 def matcher(query: Query, tokenizer: Tokenizer, chunks: Sequence[Chunk]) -> Matcher:
     """Return a function that compares the names of a chunk with the query; equal names are compared once."""
-    asked = Asked(tokenizer.words(query.text))
+    asked = Asked(tokenizer.words(HOW.sub(r"\1", query.text)))
     rule = kind_rule(query.text, asked.words, chunks, named=bool(query.mentions))
     files: dict[str | None, float] = {None: 0.0}
     symbols: dict[str | None, float] = {None: 0.0}
 
     def match(chunk: Chunk) -> NameMatch:
-        path, symbol = chunk.file_path, chunk.symbol_name
+        path, symbol, defined = chunk.file_path, chunk.symbol_name, 0.0
         if path not in files:
             files[path] = file_match(asked, path or "", tokenizer)
+        for each in chunk.defines:
+            if (name := each.name) not in symbols:
+                symbols[name] = symbol_match(asked, tokenizer.words(name))
+            if symbols[name] > defined:
+                defined = symbols[name]
         if symbol not in symbols:
             symbols[symbol] = symbol_match(asked, tokenizer.words(symbol or ""))
-        factor, kind = rule(chunk)
-        return NameMatch(files[path], symbols[symbol], factor, kind)
+        factor, kind = rule(chunk) if defined < 1 else (1.0, "")
+        return NameMatch(files[path], max(defined, PIECE * symbols[symbol]), factor, kind, defined == 1)
 
     return match
 
@@ -73,11 +81,16 @@ class Asked(dict[str, int]):
         super().__init__()
         self.words = tuple(dict.fromkeys(words))
         self._initials = "".join(each[0] for each in self.words)
+        self._by_start: dict[str, list[int]] = {}
+        for at, word in enumerate(self.words):
+            self._by_start.setdefault(word[:SHORTEST_BEGINNING], []).append(at)
         for at, pair in enumerate(pairwise(self.words)):
             self["".join(pair)] = 0b11 << at  # websocket answers WebSocket
 
     def __missing__(self, word: str) -> int:
-        found = sum(1 << at for at, each in enumerate(self.words) if alike(word, each))
+        found = 0
+        for at in self._by_start.get(word[:SHORTEST_BEGINNING], ()):
+            found |= alike(word, self.words[at]) << at
         if not found and 1 < len(word) <= MOST_INITIALS and (at := self._initials.find(word)) >= 0:
             found = ((1 << len(word)) - 1) << at
         self[word] = found
@@ -97,9 +110,10 @@ class Asked(dict[str, int]):
 
 def alike(one: str, other: str) -> bool:
     """Return whether two words are equal, or one of three letters or more begins the other."""
-    if len(one) > len(other):
-        one, other = other, one
-    return one == other or (len(one) >= SHORTEST_BEGINNING and other.startswith(one))
+    if one == other:
+        return True
+    begins = one if other.startswith(one) else other if one.startswith(other) else ""
+    return len(begins) >= SHORTEST_BEGINNING
 
 
 def file_match(asked: Asked, path: str, tokenizer: Tokenizer) -> float:
@@ -115,8 +129,11 @@ def file_match(asked: Asked, path: str, tokenizer: Tokenizer) -> float:
 
 def symbol_match(asked: Asked, own: Sequence[str]) -> float:
     """Return the harmonic mean of the query's words in a name and of the name's words in the query."""
-    share, back = asked.share(own), asked.back(own)
-    return 2 * share * back / (share + back) if share else 0.0
+    share = asked.share(own)
+    if not share:
+        return 0.0
+    back = asked.back(own)
+    return 2 * share * back / (share + back)
 
 
 class Signals(msgspec.Struct, frozen=True):
@@ -137,12 +154,14 @@ class Signals(msgspec.Struct, frozen=True):
         found = [match(chunk) for chunk in chunks]
         if all(not each.best and each.factor == 1 for each in found):
             return state
-        rows = (_row(hit, each) for hit, each in zip(state.hits, found, strict=True))
+        top = max(hit.value for hit in state.hits)
+        rows = (_row(hit, each, top) for hit, each in zip(state.hits, found, strict=True))
         return state.changed(hits=ranked_hits(self.name, rows))
 
 
-def _row(hit: Hit, match: NameMatch) -> tuple[Hit, float, str]:
-    value = (hit.value + NAME_WEIGHT * match.best) * match.factor / (1 + NAME_WEIGHT)
+def _row(hit: Hit, match: NameMatch, top: float) -> tuple[Hit, float, str]:
+    value = top if match.defines else hit.value
     of = "symbol" if match.symbol >= match.file else "file"
-    why = f"({hit.value:.2f} + {NAME_WEIGHT:g}·{match.best:.2f} {of} name)/{1 + NAME_WEIGHT:g} {match.why}"
-    return hit, value, why.rstrip()
+    names = f"{NAME_WEIGHT:g}·{match.best:.2f} {of} name"
+    why = f"({value:.2f} + {names})/{1 + NAME_WEIGHT:g} {'defines it' if match.defines else match.why}"
+    return hit, (value + NAME_WEIGHT * match.best) * match.factor / (1 + NAME_WEIGHT), why.rstrip()

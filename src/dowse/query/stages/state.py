@@ -21,6 +21,7 @@ from dowse.types import (
     QueryType,
     ServiceContext,
 )
+from dowse.views import FrozenDict
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,9 +45,6 @@ class Variant(msgspec.Struct, frozen=True):
     weight: float  # the original has 1
     terms: TermsByLeg = ()  # empty until prepared
 
-    def terms_of(self, leg: Leg) -> tuple[str, ...]:
-        return dict(self.terms).get(leg, ())
-
 
 class Query(msgspec.Struct, frozen=True):
     """Parsed query passed to the pipeline stages."""
@@ -65,11 +63,14 @@ class Query(msgspec.Struct, frozen=True):
 
 
 class Ranking(msgspec.Struct, frozen=True, eq=False):
-    """List of one leg with its terms or vector, so that fusion can score any other chunk the same way."""
+    """List of one leg with its terms or vector, so that fusion can score any other chunk the same way.
+
+    A leg that a user plugged in has neither: only the chunks that it found have a score.
+    """
 
     leg: Leg
     found: Found
-    terms: tuple[str, ...] = ()  # of a word leg
+    terms: tuple[str, ...] | None = None  # of a word leg
     vector: Vector | None = None  # of the dense leg
     variant: int = 0  # index into `Query.wordings`; 0 is the query itself
 
@@ -129,12 +130,6 @@ class Hit(msgspec.Struct, frozen=True):
     def changed(self, **parts: Any) -> Hit:
         return msgspec.structs.replace(self, **parts)
 
-    def at_most(self, value: float) -> Hit:
-        """Return the hit with its value lowered to this one."""
-        if self.value <= value:
-            return self
-        return self.changed(value=value)
-
     def scored(self, score: StageScore, rerank: float | None = None) -> Hit:
         """Return the hit with the score of a stage as its value."""
         judged = self.rerank if rerank is None else rerank
@@ -154,7 +149,7 @@ class QueryState(msgspec.Struct, frozen=True, eq=False):
     query_type: QueryType | None = None
     metadata_answer: str | None = None
     evidence: tuple[str, ...] = ()  # ids of the documents behind the metadata answer
-    service_context: tuple[tuple[str, ServiceContext], ...] | None = None
+    service_context: FrozenDict[ServiceContext] | None = None
     confidence: Confidence | None = None
 
     def changed(self, **parts: Any) -> QueryState:

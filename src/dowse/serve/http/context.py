@@ -39,18 +39,19 @@ class RequestContext(msgspec.Struct, frozen=True):
         data = await self.run(request, lambda: wire.encode(work()))
         return Response(data, status_code=status, media_type=JSON)
 
-    async def body(self, request: Request, media_type: str = JSON) -> bytes:
+    async def body(self, request: Request, media_type: str = JSON, most: int | None = None) -> bytes:
         """Read a body of the given type within the limits of size and time."""
         limits = self.options.limits
+        most = most or limits.body_bytes
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != media_type:
             raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send the body with `Content-Type: {media_type}`")
         length = request.headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > limits.body_bytes:
-            raise _too_large(limits.body_bytes)
+        if not length.isdigit() or int(length) > most:
+            raise _too_large(most)
         try:
             async with asyncio.timeout(limits.body_s):
-                return await _read(request, limits.body_bytes)
+                return await _read(request, most)
         except TimeoutError as err:
             raise RefusedError(
                 HTTPStatus.REQUEST_TIMEOUT, f"the body did not arrive within {limits.body_s:g} s; send it again"

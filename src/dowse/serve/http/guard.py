@@ -34,7 +34,7 @@ HEADERS = (
     (b"cache-control", b"no-store"),
 )
 _PREFLIGHT = [
-    (b"access-control-allow-methods", b"GET, POST"),
+    (b"access-control-allow-methods", b"GET, POST, PUT, DELETE"),
     (b"access-control-allow-headers", b"authorization, content-type"),
     (b"access-control-max-age", b"600"),
 ]

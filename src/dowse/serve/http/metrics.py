@@ -107,5 +107,7 @@ class MetricsMiddleware:
             await self._app(scope, receive, send_recorded)
         finally:
             route = getattr(scope.get("route"), "path", _OTHER)
-            method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST", "OPTIONS") else _OTHER
+            method = (
+                scope["method"] if scope["method"] in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS") else _OTHER
+            )
             self._metrics.record(route, method, status, perf_counter() - started)

@@ -34,6 +34,7 @@ JOB: Schema = {
     "required": ["id", "state", "version", "paths", "created_at"],
     "properties": {
         "id": {"type": "string"},
+        "kind": {"enum": ["index", "embed"]},
         "state": {"enum": ["waiting", "running", "done", "failed", "stopped"]},
         "version": {"type": "integer", "description": "Increases with every change of the job."},
         "paths": {"type": "array", "items": {"type": "string"}},
@@ -80,11 +81,13 @@ def components() -> dict[str, Schema]:
     kinds = (QueryResult, Chunk, Status, IndexReport, Service, ServiceEdge, ServiceContext)
     _, found = msgspec.json.schema_components(kinds, ref_template=REF)
     schemas: dict[str, Schema] = {name: dict(schema) for name, schema in found.items()}
+    schemas["ScoredChunk"]["required"] = schemas["Chunk"]["required"]
+    schemas["ScoredChunk"]["properties"] = schemas["ScoredChunk"]["properties"] | schemas["Chunk"]["properties"]
     _set(schemas, "Chunk", meta=_TEXTS)
     # `scores` has a factory, which msgspec does not show as a default.
     _set(schemas, "ScoredChunk", meta=_TEXTS, scores={"type": "array", "items": ref("Score"), "default": []})
     _set(schemas, "QueryMetadata", stages=_NUMBERS, counts=_NUMBERS)
-    _set(schemas, "IndexReport", skipped=_NUMBERS)
+    _set(schemas, "IndexReport", skipped=_NUMBERS, scrubbed=_NUMBERS)
     _set(schemas, "ServiceContext", edges={"type": "array", "items": _TEXTS})
     contexts = {"type": "object", "additionalProperties": ref("ServiceContext")}
     counts = {"type": "object", "additionalProperties": _NUMBERS}

@@ -37,6 +37,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     media_type: str = JSON
     parameters: tuple[Schema, ...] = ()
     body: Schema | None = None
+    body_type: str = JSON
 
     @property
     def route(self) -> Route:
@@ -62,7 +63,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
         if self.parameters:
             found["parameters"] = list(self.parameters)
         if self.body is not None:
-            found["requestBody"] = {"required": True, "content": {JSON: {"schema": self.body}}}
+            found["requestBody"] = {"required": True, "content": {self.body_type: {"schema": self.body}}}
         return found
 
     @property

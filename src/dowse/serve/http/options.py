@@ -28,6 +28,7 @@ class ServerLimits(Struct, frozen=True):
     queue: int = 64  # requests that wait; more get 503
     per_client: int = 48  # requests of one address, running or waiting; more get 429
     body_bytes: int = 256 * 1024  # a query with its filters has a few hundred bytes
+    documents_bytes: int = 16 * 1024 * 1024  # of documents in one request; chosen: held in memory
     body_s: float = 10.0  # to receive a body
     request_s: float = 30.0  # to compute an answer
     shutdown_s: float = 20.0  # for running requests when the server stops

@@ -84,7 +84,7 @@ class SearchHit(IndexedLines, frozen=True, kw_only=True):
     text_line: int | None = None  # first line of `text`
     title: str = ""
     corpus: str = ""
-    score: float = 0.0
+    confidence: float = 0.0  # estimated probability that it answers the query
     stale: bool = False
 
     def as_text(self) -> str:

@@ -27,7 +27,7 @@ MOVED = "the index has changed since the previous page: results may repeat or be
 _ID = re.compile(r"[0-9a-f]{16}")
 _LINES = re.compile(r"(?P<path>.+?):(?P<first>\d+)(?:-(?P<last>\d+))?")
 _HEADING = re.compile(r"(?:(?<=^)|(?<=> ))#+ ")
-_SCORE_DIGITS = 3
+_CONFIDENCE_DIGITS = 2
 
 
 def search(backend: Backend, arguments: takes.SearchArguments) -> answers.SearchAnswer:
@@ -152,7 +152,7 @@ def _hit(row: Object, naming: SourceNaming, marker: Marker, item_tokens: int, *,
         text_line=first,
         title=title(row),
         corpus=row["corpus_type"],
-        score=round(row["final_score"], _SCORE_DIGITS),
+        confidence=round(row["confidence"] or 0.0, _CONFIDENCE_DIGITS),
         stale=bool(row["stale"]),
     )
 

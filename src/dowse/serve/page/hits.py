@@ -126,7 +126,6 @@ def _hit(
         heading=_heading(row),
         href=chunk_address(row, query),
         editor=editor.link(row["document_source"], row["file_path"], first),
-        score=row["final_score"],
         chance="" if sure is None else f"{sure:.0%}",
         stale=bool(row["stale"]),
         snippet=highlighter.snippet(row["text"], first, row["symbol_name"]),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, get_type_hints
+from typing import Any, Literal, get_type_hints
 
 import msgspec
 
@@ -36,6 +36,7 @@ CLAUSES: Mapping[str, type[filters.Comparison]] = {
 NESTED: Mapping[str, str] = {"or": "filters", "not": "where"}  # and the field that holds other clauses
 _NUMBER = re.compile(r"-?\d{9,}(\.\d+)?")  # seconds since the epoch in a URL; a date without dashes has 8 digits
 _BARE_FRACTION = re.compile(r"^\.(?=\d+$)")  # .3 for 0.3, which JSON does not allow
+ServedLeg = Literal["dense", "bm25_code", "bm25_nlp"]
 _TRUTH: Mapping[str, bool] = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -50,7 +51,9 @@ class ParsedRequest(msgspec.Struct, frozen=True):
 @cache
 def field_types() -> Mapping[str, Any]:
     """List the fields of a request and their types, except `where`, which has a form of its own."""
-    return {name: kind for name, kind in get_type_hints(QueryRequest).items() if name != "where"}
+    kinds = {name: kind for name, kind in get_type_hints(QueryRequest).items() if name != "where"}
+    # An index that is served has no legs of the user.
+    return kinds | {"legs": tuple[ServedLeg, ...], "weights": tuple[tuple[ServedLeg, float], ...] | None}
 
 
 def parse_json(data: bytes, config: Config, also: Iterable[str] = ()) -> tuple[ParsedRequest, dict[str, Any]]:
@@ -152,7 +155,7 @@ def _where(value: Any, depth: int = 0) -> filters.Filter:
     if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
         raise BadRequestError('where: send a list of clauses such as {"op": "eq", "field": "language", "value": "go"}')
     if depth > filters.DEEPEST:
-        raise BadRequestError(f"where: more than {filters.DEEPEST} levels of or and not")
+        raise BadRequestError(f"where: more than {filters.DEEPEST} levels of or and not; use fewer")
     return tuple(_clause(dict(each), depth) for each in value)
 
 
@@ -163,7 +166,7 @@ def _clause(row: dict[str, Any], depth: int) -> filters.Clause:
     if op == "not" and list(row) == ["where"]:
         return filters.Not(_where(row["where"], depth + 1))
     if op in NESTED:
-        raise BadRequestError(f"where: {op} takes {NESTED[op]!r} and nothing else")
+        raise BadRequestError(f"where: {op} needs {NESTED[op]!r} and no other field")
     kind = CLAUSES.get(op) if isinstance(op, str) else None
     if kind is None:
         raise BadRequestError(f"where: unknown op {op!r}; choose from {', '.join((*CLAUSES, *NESTED))}")

@@ -140,11 +140,6 @@ def result_object(result: QueryResult) -> Object:
         {"document": each.document, "chunks": [chunk_object(chunk) for chunk in each.chunks]} for each in result.groups
     ]
     row["query_metadata"] |= {"stages": dict(metadata.stages), "counts": dict(metadata.counts)}
-    if result.service_context is not None:
-        row["service_context"] = {
-            name: plain(context) | {"edges": [dict(edge) for edge in context.edges]}
-            for name, context in result.service_context
-        }
     return row
 
 

@@ -3,7 +3,8 @@
 A part is a folder of such files and a state with the published bytes of each. Writers append and then publish a
 state, so a reader sees all of a publication or nothing of it. The next writer overwrites bytes beyond the state.
 Files end with a hole that takes no space, so that the reader of the next snapshot has them mapped already. Writers use
-`pwrite`, never a map: a full disk is an error, not a bus error. The state has a CRC-32 of every block for `verify`.
+`pwrite`, never a map: a full disk is an error, not a bus error. The state has a CRC-32 of every block. A reader checks
+a block before it first reads it, so damage is an error and never a wrong answer.
 
 A publication is not forced to the disk, because a part can be rebuilt from SQLite. `sync` does that when the writer
 ends, and notes the bytes in `synced.json`. A state names the boot in which it was written. A reader in another boot
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from dowse.errors import CorruptIndexError
 from dowse.store.files import file_mode, make_folder, replace_file, storing, write_at
 from dowse.store.segments.state import FORMAT, STATE, FileState, PartState, StateFile, read_state
 
-BLOCK_BYTES = 1 << 20  # chosen: a verification names the damaged megabyte
+BLOCK_BYTES = 1 << 20  # chosen: the state of a million chunks has 2,000 checksums, and an error names the megabyte
 _LEAST_ROOM = 1 << 16  # for a file to grow before it needs a new mapping; chosen
 SYNCED = "synced.json"
 
@@ -133,9 +134,13 @@ class PartWriter:
         """Append zeros up to a size, for rows without a value in an optional file."""
         self.append(name, np.zeros(max(to_bytes - self.size(name), 0), np.uint8))
 
-    def array(self, name: str, dtype: Any) -> NDArray[Any]:
-        """Map a file with the bytes not published yet."""
-        return PartReader(self.folder, PartState(0, 0, files={name: FileState(self.size(name))})).array(name, dtype)
+    def array(self, name: str, dtype: Any, first: int = 0) -> NDArray[Any]:
+        """Map a file with the bytes not published yet; checked from an item on: no damage gets a new checksum."""
+        files = {name: self._files[name].state()} if name in self._files else {}
+        reader = PartReader(self.folder, PartState(0, 0, files=files))
+        found = reader.unchecked(name, dtype)
+        reader.check_items([name], np.array([first]), np.array([len(found)]))
+        return found
 
     def last(self, name: str, dtype: str) -> int:
         """Return the last number of a file, 0 if it has none."""
@@ -188,6 +193,48 @@ class PartWriter:
                     self._synced[name] = file.size
 
 
+class _Mapping:
+    """Mapped file of a snapshot: its numbers, and the blocks of it that were not checked yet.
+
+    A file grows from snapshot to snapshot. The checksum of a block that was checked up to some byte goes on from there,
+    so a small update costs the check of what it appended.
+    """
+
+    __slots__ = ("_data", "_known", "_map", "_resume", "left", "rows")
+
+    def __init__(self, path: str, known: FileState, dtype: Any, before: _Mapping | None = None) -> None:
+        self._known = known
+        self._resume = (0, 0)  # the byte from which the last known block is to be checked, the checksum up to there
+        whole, first = -(-known.bytes // BLOCK_BYTES), 0
+        self.left: set[int] = set()
+        if before is not None:
+            first = before._known.bytes // BLOCK_BYTES
+            self.left = set(before.left)
+            if first not in before.left:
+                self._resume = before._known.bytes, before._known.tail
+        self.left.update(range(first, whole))
+        fits = before is not None and len(before._map) >= known.bytes
+        self._map: mmap.mmap = before._map if before is not None and fits else _mapped(path, known.bytes)
+        self._data = memoryview(self._map)
+        # np.frombuffer over mmap, not np.memmap: every slice of a memmap pays for the subclass.
+        self.rows: NDArray[Any] = np.frombuffer(self._map, dtype, known.bytes // np.dtype(dtype).itemsize)
+
+    def still(self, known: FileState) -> bool:
+        return self._known == known
+
+    def damaged(self, blocks: Iterable[int]) -> Iterator[int]:
+        """Check some blocks; yield those that fail their checksum."""
+        for number in blocks:
+            start, end, found = number * BLOCK_BYTES, min((number + 1) * BLOCK_BYTES, self._known.bytes), 0
+            if start <= self._resume[0] < end:
+                start, found = self._resume
+            sums = self._known.blocks
+            if crc32(self._data[start:end], found) == (sums[number] if number < len(sums) else self._known.tail):
+                self.left.discard(number)
+            else:
+                yield number
+
+
 class MappedFiles:
     """Mapped files of a snapshot, which the next one takes over: to map thirty files takes a millisecond.
 
@@ -196,25 +243,19 @@ class MappedFiles:
 
     def __init__(self, before: MappedFiles | None = None) -> None:
         self._before = {} if before is None else before._now
-        self._now: dict[str, tuple[mmap.mmap, int, NDArray[Any]]] = {}  # by path: its bytes, those that count, as rows
+        self._now: dict[str, _Mapping] = {}  # by path
 
     def forget(self) -> None:
         """Release the mappings of the snapshot before that this one did not use."""
         self._before = {}
 
-    def array(self, path: str, size: int, dtype: Any) -> NDArray[Any]:
+    def file(self, path: str, known: FileState, dtype: Any) -> _Mapping:
         """Return the first bytes of a file as numbers, always of the same type."""
-        mapped, known, found = self._now.get(path) or self._before.get(path) or (None, 0, _NO_ROWS)
-        if mapped is None or len(mapped) < size:
-            mapped = _mapped(path, size)
-        if known != size:
-            # np.frombuffer over mmap, not np.memmap: every slice of a memmap pays for the subclass.
-            found = np.frombuffer(mapped, dtype, size // np.dtype(dtype).itemsize)
-        self._now[path] = (mapped, size, found)
+        found = self._now.get(path) or self._before.get(path)
+        if found is None or not found.still(known):
+            found = _Mapping(path, known, dtype, found)
+        self._now[path] = found
         return found
-
-
-_NO_ROWS = np.empty(0, np.uint8)
 
 
 def _mapped(path: str, size: int) -> mmap.mmap:
@@ -240,27 +281,61 @@ class PartReader:
         self.state = state or read_state(folder)
         self._files = f"{folder}/"
         self._maps = maps or MappedFiles()
+        self._mapped: dict[str, _Mapping] = {}
         if self.state.boot not in ("", _boot()):
             for lost in self.damaged(unsynced=True):
                 raise CorruptIndexError(f"{lost} was lost when the machine stopped; run `dowse rebuild`")
 
     def array(self, name: str, dtype: Any, *shape: int) -> NDArray[Any]:
-        """Return the file as an array of rows; empty when it does not exist."""
+        """Return the file as an array of rows, checked; empty when it does not exist."""
+        found = self.unchecked(name, dtype, *shape)
+        self.check([name])
+        return found
+
+    def unchecked(self, name: str, dtype: Any, *shape: int) -> NDArray[Any]:
+        """Return the file as an array of rows, for a caller that checks what it reads."""
         known = self.state.files.get(name)
         if known is None or not known.bytes:
             return np.empty((0, *shape), dtype)
-        found = self._maps.array(self._files + name, known.bytes, dtype)
-        return found.reshape(-1, *shape) if shape else found
+        mapped = self._mapped[name] = self._maps.file(self._files + name, known, dtype)
+        return mapped.rows.reshape(-1, *shape) if shape else mapped.rows
+
+    def check(self, names: Iterable[str]) -> None:
+        """Check the blocks of files that were not checked yet."""
+        for name in names:
+            file = self._mapped.get(name)
+            if file is not None and file.left:
+                self._refuse(name, file.damaged(sorted(file.left)))
+
+    def check_items(self, names: Iterable[str], firsts: NDArray[Any], ends: NDArray[Any]) -> None:
+        """Check the blocks of files that hold these ranges of items, if they were not checked yet."""
+        for name in names:
+            file = self._mapped.get(name)
+            if file is None or not file.left:
+                continue
+            some, size = ends > firsts, file.rows.itemsize
+            low, high = firsts[some] * size // BLOCK_BYTES, (ends[some] * size - 1) // BLOCK_BYTES
+            spans = set(zip(low.tolist(), high.tolist(), strict=True))
+            touched = {block for first, last in spans for block in range(first, last + 1)}
+            self._refuse(name, file.damaged(sorted(touched & file.left)))
+
+    def unread(self, names: Iterable[str]) -> bool:
+        """Return whether one of the files has blocks that were not checked yet."""
+        return any(name in self._mapped and self._mapped[name].left for name in names)
 
     def damaged(self, *, unsynced: bool = False) -> Iterator[str]:
         """Yield the names of files and blocks that fail their checksum; of all, or of those not synced."""
         synced = _synced(self.folder) if unsynced else {}
         for name, known in self.state.files.items():
-            if known.bytes <= synced.get(name, 0):
-                continue
-            data = memoryview(_mapped(self._files + name, known.bytes))[: known.bytes]
-            sums = [*known.blocks, *([known.tail] if known.bytes % BLOCK_BYTES else [])]
-            first = synced.get(name, 0) // BLOCK_BYTES
-            for number, wanted in enumerate(sums[first:], first):
-                if crc32(data[number * BLOCK_BYTES : (number + 1) * BLOCK_BYTES]) != wanted:
-                    yield f"{self.folder.name}/{name}, megabyte {number}"
+            if known.bytes > synced.get(name, 0):
+                file = _Mapping(self._files + name, known, np.uint8)
+                first = synced.get(name, 0) // BLOCK_BYTES
+                for number in file.damaged(range(first, -(-known.bytes // BLOCK_BYTES))):
+                    yield self._place(name, number)
+
+    def _refuse(self, name: str, damaged: Iterator[int]) -> None:
+        for number in damaged:
+            raise CorruptIndexError(f"{self.folder.parent / self._place(name, number)} is damaged; run `dowse rebuild`")
+
+    def _place(self, name: str, number: int) -> str:
+        return f"{self.folder.name}/{name}, megabyte {number}"

@@ -6,10 +6,12 @@ import operator
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dowse.errors import CorruptIndexError
 from dowse.filters import (
     META,
     NUMBER_FIELDS,
@@ -38,6 +40,7 @@ Codes = NDArray[np.uint32]
 _ABSENT = 0  # the code of "no value"
 _COLUMN = "column-"
 _COMPARE: dict[type, Callable[[Any, float], Any]] = {Gt: operator.gt, Lt: operator.lt, Eq: operator.eq, Ne: operator.ne}
+_VALUES, _SUM = "values of ", "sum of "  # facts of a part: how many values a field has, and their checksum
 _KEPT_VALUES = 20_000  # values whose codes are remembered, some 3 MB; chosen
 
 
@@ -61,6 +64,7 @@ class ColumnWriter:
     def __init__(self, part: PartWriter, database: Database) -> None:
         self._part = part
         self._database = database
+        self.facts = {key: each for key, each in part.state.facts.items() if key.startswith((_VALUES, _SUM))}
         self._codes: dict[str, dict[Any, int]] = {}  # by field and value, what was asked for so far
 
     def append(self, chunks: Sequence[Chunk], rows_before: int) -> None:
@@ -92,10 +96,27 @@ class ColumnWriter:
             stored.update(self._database.query(sql, [field, *part]))
         last = self._database.query("SELECT ifnull(MAX(code), 0) FROM dictionary WHERE field = ?", [field])[0][0]
         unknown = [text for text in dict.fromkeys(unseen.values()) if text not in stored]
+        self._add_sum(field, last, unknown)
         new = [(field, text, code) for code, text in enumerate(unknown, last + 1)]
         stored.update((text, code) for _, text, code in new)
         known.update((value, stored[text]) for value, text in unseen.items())
         return new
+
+    def _add_sum(self, field: str, last: int, new: Sequence[str]) -> None:
+        """Continue the checksum of a field's values by code."""
+        count, total = self.facts.get(_VALUES + field), int(self.facts.get(_SUM + field, 0))
+        if count != last:  # not known, or a writer added values and published nothing
+            total = _sum(_by_code(self._database, field))
+        self.facts |= {_VALUES + field: last + len(new), _SUM + field: _sum(new, total)}
+
+
+def _by_code(database: Database, field: str) -> list[str]:
+    """Return the values of a field; the first has code 1."""
+    return [row[0] for row in database.query("SELECT value FROM dictionary WHERE field = ? ORDER BY code", [field])]
+
+
+def _sum(values: Sequence[str], before: int = 0) -> int:
+    return crc32("".join(f"{value}\0" for value in values).encode("utf-8", "surrogatepass"), before)
 
 
 _text_fields = operator.attrgetter(*TEXT_FIELDS)
@@ -120,7 +141,11 @@ class ColumnReader:
         self._containing = containing
         self._rows = part.state.rows
         # Mapped now, not when first asked: a compaction deletes the files, and a lost one must be noticed on open.
-        self._mapped = {name: part.array(name, _dtype(name)) for name in part.state.files if name.startswith(_COLUMN)}
+        # Checked when first asked: most queries filter by no column.
+        self._part = part
+        self._mapped = {
+            name: part.unchecked(name, _dtype(name)) for name in part.state.files if name.startswith(_COLUMN)
+        }
         self._arrays: dict[str, NDArray[Any]] = {}
         self._values: dict[str, list[str]] = {}
 
@@ -161,6 +186,7 @@ class ColumnReader:
         found = self._arrays.get(field)
         if found is None:
             name = _file(field)
+            self._part.check([name])
             found = self._mapped.get(name, np.empty(0, _dtype(name)))
             if len(found) < self._rows:
                 absent = np.nan if field in NUMBER_FIELDS else _ABSENT
@@ -172,8 +198,11 @@ class ColumnReader:
         """Values by code − 1, also those of deleted chunks."""
         found = self._values.get(field)
         if found is None:
-            rows = self._database.query("SELECT value FROM dictionary WHERE field = ? ORDER BY code", [field])
-            found = self._values[field] = [row[0] for row in rows]
+            found, facts = _by_code(self._database, field), self._part.state.facts
+            known = facts.get(_VALUES + field)  # none in an index of an earlier version
+            if known is not None and _sum(found[: int(known)]) != facts.get(_SUM + field):
+                raise CorruptIndexError(f"the values of {field} in dowse.db are damaged; run `dowse rebuild`")
+            self._values[field] = found
         return found
 
 

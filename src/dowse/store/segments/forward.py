@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 from zlib import crc32
 
 import msgspec
@@ -36,6 +35,7 @@ WORD_LEGS: tuple[Leg, ...] = ("bm25_code", "bm25_nlp")
 _SEEDS = {"bm25_code": 0, "bm25_nlp": 0xA5A5A5A5}
 _MAX_COUNT = np.iinfo(np.uint16).max
 _MORE_ROWS = 1024  # that lengths have room for, and an eighth; chosen
+_ENTRIES = ("terms", "counts")
 _KEPT_RUNS = 50_000  # words kept from one writer to the next, some 9 MB; chosen
 
 Slots = NDArray[np.int64]
@@ -186,10 +186,6 @@ class ChunkLengths:
         self.sums = rows[known:].sum(axis=0, dtype=np.int64) + (before.sums if before is not None and known else 0)
 
 
-def chunk_terms(array: Callable[[str, str], NDArray[Any]]) -> ChunkTerms:
-    return ChunkTerms(array("terms", "<u4"), array("counts", "<u2"), array("ends", "<i8"))
-
-
 def last_places(terms: Hashes) -> Slots:
     """Return the last place of each distinct term; equal ones are neighbours."""
     is_last = np.ones(len(terms), np.bool_)
@@ -212,7 +208,10 @@ class ForwardReader:
     def __init__(self, part: PartReader, kernel: Kernel, before: ForwardReader | None = None) -> None:
         """`before` is the reader of an earlier snapshot of the same part."""
         self._kernel = kernel
-        self._said = chunk_terms(part.array)
+        self._part = part
+        terms, counts = part.unchecked("terms", "<u4"), part.unchecked("counts", "<u2")
+        self._said = ChunkTerms(terms, counts, part.array("ends", "<i8"))
+        self._unchecked = part.unread(_ENTRIES)
         self.lengths: ChunkLengths = ChunkLengths(
             part.array("lengths", "<u4", len(WORD_LEGS)), before.lengths if before else None
         )
@@ -223,11 +222,13 @@ class ForwardReader:
         """Return one value a slot, by leg."""
         if not len(slots) or not any(len(each.hashes) for each in asked.values()):
             return {leg: np.zeros(len(slots)) for leg in asked}
+        self._check(slots)
         wanted = [WeightedTerms(each.hashes, each.weights, norms[leg]) for leg, each in asked.items()]
         return dict(zip(asked, self._kernel.bm25(slots, self._said, wanted), strict=True))
 
     def turned(self, slots: Slots) -> Run:
         """Invert the words of some chunks: a run in which a chunk is its place among these slots."""
+        self._check(slots)
         position, ends = entries(slots, self._said.ends)
         keys = self._said.terms[position].astype(np.uint64) << np.uint64(_HASH_BITS)
         keys |= np.arange(len(keys), dtype=np.uint64)
@@ -245,6 +246,7 @@ class ForwardReader:
         asked = {leg: [(hash_term(term, leg), term) for term in dict.fromkeys(each)] for leg, each in terms.items()}
         wanted = np.array([each for of_leg in asked.values() for each, _ in of_leg], np.uint32)
         there = np.flatnonzero(slots >= 0)
+        self._check(slots[there])
         position, ends = entries(slots[there], self._said.ends)
         own = self._said.terms[position]
         hits = np.flatnonzero(np.isin(own, wanted, kind="sort"))
@@ -259,12 +261,22 @@ class ForwardReader:
 
     def terms_of(self, slots: Slots) -> NDArray[np.uint32]:
         """Return all entries of the chunks, one chunk after the other."""
+        self._check(slots)
         found: NDArray[np.uint32] = self._said.terms[entries(slots, self._said.ends)[0]]
         return found
 
     def terms_from(self, first: int) -> NDArray[np.uint32]:
         """Return all entries of the chunks from one on, without a copy."""
+        self._check(np.arange(first, len(self._said.ends)))
         return self._said.terms[int(self._said.ends[first - 1]) if first else 0 :]
 
     def entries(self, first: int, end: int) -> Entries:
+        self._check(np.arange(first, end))
         return entries_between(self._said, first, end)
+
+    def _check(self, slots: Slots) -> None:
+        """Check the entries of some chunks for damage, those that no query has read yet."""
+        if self._unchecked:
+            ends = self._said.ends
+            self._part.check_items(_ENTRIES, np.where(slots > 0, ends[slots - 1], 0), ends[slots])
+            self._unchecked = self._part.unread(_ENTRIES)

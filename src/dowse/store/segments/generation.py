@@ -12,6 +12,7 @@ from __future__ import annotations
 import shutil
 from functools import cached_property
 from pathlib import Path
+from zlib import crc32
 
 import msgspec
 
@@ -25,9 +26,14 @@ GENERATION = "generation"  # fact in SQLite: the last number; the derived parts 
 UNPUBLISHED = 0  # number of the empty generation that an index has before its first publication, without files
 
 
-class _Pointer(msgspec.Struct, frozen=True):
+class _Pointer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     generation: int
     model: int | None = None
+    crc: int | None = None  # of the two; none in an index of an earlier version
+
+    @property
+    def sum(self) -> int:
+        return crc32(f"{self.generation} {self.model}".encode())
 
 
 _decode_pointer = msgspec.json.Decoder(_Pointer).decode
@@ -53,7 +59,8 @@ class Generation(msgspec.Struct, frozen=True, dict=True):
 
     def serve(self) -> None:
         """Make this the generation that readers open."""
-        replace_file(self.derived / CURRENT, msgspec.json.encode(_Pointer(self.number, self.model)))
+        pointer = _Pointer(self.number, self.model)
+        replace_file(self.derived / CURRENT, msgspec.json.encode(msgspec.structs.replace(pointer, crc=pointer.sum)))
 
     def sweep(self) -> None:
         """Delete the generations that do not serve. Readers of one keep its files mapped."""
@@ -82,6 +89,8 @@ def current(derived: Path) -> Generation | None:
         return None
     except msgspec.DecodeError as err:
         raise CorruptIndexError(f"{derived / CURRENT} cannot be read ({err}); run `dowse rebuild`") from err
+    if pointer.crc not in (None, pointer.sum) or pointer.generation == UNPUBLISHED:
+        raise CorruptIndexError(f"{derived / CURRENT} does not match its checksum; run `dowse rebuild`")
     return Generation(derived, pointer.generation, pointer.model)
 
 

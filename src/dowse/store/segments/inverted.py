@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import CorruptIndexError
-from dowse.store.kernels.numpy_kernel import Run
+from dowse.store.kernels.numpy_kernel import ChunkTerms, Kernel, Run, Spans
 from dowse.store.segments.arrays import PartReader, PartWriter
-from dowse.store.segments.forward import Entries, chunk_terms, entries_between, last_places
+from dowse.store.segments.forward import Entries, Hashes, entries_between, last_places
 
 _PREFIX = "run-"
 _TYPES = {"terms": "<u4", "ends": "<i8", "slots": "<u4", "counts": "<u2"}
@@ -97,7 +97,11 @@ class InvertedWriter:
         return len(self._runs) != before
 
     def _add(self, stretch: SlotRange) -> None:
-        terms, slots, counts = entries_between(chunk_terms(self._part.array), stretch.first, stretch.end)
+        before = max(stretch.first - 1, 0)
+        ends = self._part.array("ends", "<i8", before)
+        start = int(ends[before]) if stretch.first else 0
+        said = ChunkTerms(self._part.array("terms", "<u4", start), self._part.array("counts", "<u2", start), ends)
+        terms, slots, counts = entries_between(said, stretch.first, stretch.end)
 
         def between(low: int, high: int) -> Entries:
             chosen = np.flatnonzero((terms >= low) & (terms <= high - 1))
@@ -182,7 +186,16 @@ class InvertedReader:
         if [each.first for each in stretches] != [0, *(each.end for each in stretches)][: len(stretches)]:
             raise CorruptIndexError(f"a part of the word index in {part.folder} is missing; run `dowse rebuild`")
         self.covered = stretches[-1].end if stretches else 0
-        self.runs = [_run(each, part.array) for each in stretches]
+        self.runs = [_run(each, part.unchecked) for each in stretches]
+        self._part = part
+
+    def find(self, kernel: Kernel, hashes: Hashes) -> Iterator[Spans]:
+        """Yield by run where the entries of ascending hashes are. What a query has not read yet is checked first."""
+        for stretch, run in zip(self._stretches, self.runs, strict=True):
+            self._part.check([stretch.file("terms"), stretch.file("ends")])
+            starts, ends = kernel.find(run, hashes)
+            self._part.check_items([stretch.file("slots"), stretch.file("counts")], starts, ends)
+            yield run, starts, ends
 
     def disagreeing(self, entries: Callable[[int, int], Entries]) -> Iterator[str]:
         """Yield the runs that hold other entries than these, given by range of slots."""

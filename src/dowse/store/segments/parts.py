@@ -19,6 +19,8 @@ from dowse.store.segments.vectors import VectorSegmentWriter
 from dowse.store.sql.database import Database, Row
 from dowse.store.sql.vector_cache import Model, RecentVectors
 
+BASE, DEAD = "base", ("dead", "dead keys")  # facts: the change it was built at; chunks deleted since, sum of their keys
+
 
 class SegmentWriters:
     """Writers of the part with one row a chunk, and of one part for the vectors of each model."""
@@ -48,8 +50,13 @@ class SegmentWriters:
     def publish(self, seq: int) -> None:
         self._inverted.catch_up(self._count)
         known = self.rows.state
-        documents = self._database.count_documents(known.facts.get("documents", 0), known.seq, seq)
-        self.rows.publish(self._count, seq, {"documents": documents})
+        facts = {"documents": self._database.count_documents(known.facts.get("documents", 0), known.seq, seq)}
+        if not known.files and BASE not in known.facts:
+            facts[BASE] = seq
+        base = facts.get(BASE, known.facts.get(BASE))
+        if base is not None:  # none in a part of an earlier version
+            facts |= dict(zip(DEAD, self._database.count_tombstones(int(base), seq), strict=True))
+        self.rows.publish(self._count, seq, facts | self._columns.facts)
 
     def vectors(self, model: Model) -> VectorSegmentWriter:
         """Return the writer of a model's vectors, which are published apart."""

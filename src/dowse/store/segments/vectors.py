@@ -23,16 +23,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dowse.errors import BadRequestError
+from dowse.errors import BadRequestError, CorruptIndexError
 from dowse.ports import Matrix, Values, Vector
 from dowse.store.kernels.numpy_kernel import COARSE_STEPS, FINE_STEPS, NUMPY, Codes, Kernel, Packed, Rows
 from dowse.store.segments.arrays import PartReader, PartWriter
+from dowse.store.segments.state import FileState
 
 EXACT_ROWS = 4096  # a scan of these in int8 costs what choosing survivors would; chosen
 _MEAN_GROWTH = 8  # a new mean is taken at this many times the rows of the last; chosen
 # Rows that may wait for their codes, while a writer works and when it has ended: an update writes six files less, a
 # search takes 0.02 ms more.
 _UNCODED_ROWS, _UNMERGED_ROWS = 512, 128
+_PACKED = ("coarse", "fine")
 _SCAN_ROWS = 1 << 14  # rows at a time, so that a block stays in the cache
 
 
@@ -51,7 +53,7 @@ def check_vectors(vectors: Matrix, rows: int, dimension: int) -> None:
     if (np.abs(lengths - 1) <= 1e-3).all():  # false for NaN
         return
     if not np.isfinite(vectors).all():
-        raise BadRequestError("the model returned NaN or infinity; use another model: dowse reembed MODEL")
+        raise BadRequestError("a vector contains NaN or infinity; use another model: dowse reembed MODEL")
     found = float(lengths[int(np.argmax(np.abs(lengths - 1)))])
     raise BadRequestError(f"vectors must have length 1, one has {found:.4g}; normalise them, and drop empty ones")
 
@@ -104,15 +106,21 @@ class VectorSegmentWriter:
     def _code(self) -> None:
         """Code the rows that have no codes yet, once there is a mean."""
         if self._mean is not None:
-            coarse, fine = (self.part.array(name, np.int8).reshape(-1, self._dimension) for name in ("coarse", "fine"))
-            self._append_signs(Packed(coarse, fine, self.part.array("scales", "<f4")), self._coded, self._mean)
+            first = self._coded * self._dimension
+            coarse, fine = (
+                self.part.array(name, np.int8, first).reshape(-1, self._dimension) for name in ("coarse", "fine")
+            )
+            scales = self.part.array("scales", "<f4", self._coded)
+            self._append_signs(Packed(coarse, fine, scales), self._coded, self._mean)
 
     def _facts_published(self, seq: int) -> None:
         self.part.publish(self.rows, seq, {"epoch": self._epoch, "mean_rows": self._mean_rows})
 
     def _take_mean(self) -> None:
         """Take a new mean and code all rows again."""
-        kept = _kept(PartReader(self.part.folder, self.part.state), self._dimension)
+        part = PartReader(self.part.folder, self.part.state)
+        kept = _kept(part, self._dimension)
+        part.check(_PACKED)
         rows = range(0, self.rows, _SCAN_ROWS)
         sums = [_block(kept, start).sum(axis=0, dtype=np.float64) for start in rows]
         mean = np.asarray(np.sum(sums, axis=0) / self.rows, np.float32)
@@ -147,9 +155,9 @@ def rounding_error(vector: Vector) -> float:
 
 
 def _kept(part: PartReader, dimension: int) -> Packed:
-    return Packed(
-        part.array("coarse", np.int8, dimension), part.array("fine", np.int8, dimension), part.array("scales", "<f4")
-    )
+    """Return the packed vectors; the caller checks them."""
+    coarse, fine = (part.unchecked(name, np.int8, dimension) for name in _PACKED)
+    return Packed(coarse, fine, part.array("scales", "<f4"))
 
 
 def _block(kept: Packed, start: int) -> Matrix:
@@ -185,15 +193,20 @@ class VectorReader:
         self._kernel = kernel
         self.rows = part.state.rows
         self.slots: NDArray[np.uint32] = part.array("slots", "<u4")
+        if part.state.files and part.state.files.get("coarse", FileState()).bytes != self.rows * dimension:
+            raise CorruptIndexError(f"{part.folder} has no vectors of {dimension} dimensions; run `dowse rebuild`")
         self._kept = _kept(part, dimension)
         epoch = int(part.state.facts.get("epoch", 0))
-        self._signs = tuple(part.array(f"signs-{epoch}-{word}", "<u8") for word in range(_words(dimension)))
+        self._part = part
+        self._sign_files = [f"signs-{epoch}-{word}" for word in range(_words(dimension))]
+        self._signs = tuple(part.unchecked(name, "<u8") for name in self._sign_files)
         self._mean = part.array(f"mean-{epoch}", "<f4")
 
     def search(
         self, vector: Vector, k: int, allowed: Rows | None, copy: VectorCopy | None = None
     ) -> tuple[Rows, Values]:
         """At least the best k rows by cosine, in any order, of all or of those allowed; `copy` is a copy of those."""
+        self._part.check(_PACKED)
         total = self.rows if allowed is None else len(allowed)
         if allowed is None or copy is None:
             rows = self._survivors(vector, k, total, self._signs, allowed)
@@ -207,6 +220,7 @@ class VectorReader:
         return allowed[places[at]], cosines.astype(np.float64)
 
     def score(self, vector: Vector, rows: Rows) -> Values:
+        self._part.check(_PACKED)
         return self._kernel.dots(rows, self._kept, vector).astype(np.float64)
 
     @property
@@ -221,20 +235,24 @@ class VectorReader:
 
     def copy_codes(self, rows: Rows) -> VectorCopy:
         """Copy the codes of some rows, which ascend."""
+        self._part.check(self._sign_files)
         coded = rows[: int(np.searchsorted(rows, len(self._signs[0])))]
         return VectorCopy(tuple(_read_only(column[coded]) for column in self._signs), None)
 
     def copy_rows(self, rows: Rows) -> Packed:
         """Copy some rows into one array: dots take half as long as over the scattered rows of the file."""
+        self._part.check(_PACKED)
         return Packed(*(_read_only(each[rows]) for each in self._kept))
 
     def get(self, rows: Rows) -> Matrix:
+        self._part.check(_PACKED)
         return self._kernel.unpacked(rows, self._kept)
 
     def _survivors(self, vector: Vector, k: int, total: int, signs: tuple[Codes, ...], allowed: Rows | None) -> Rows:
         """Choose rows by their codes. Few rows need no choice; the last rows have no codes yet."""
         if total <= max(EXACT_ROWS, survivors(self.rows, k)) or not len(self._mean):
             return np.arange(total) if allowed is None else allowed
+        self._part.check(self._sign_files)
         coded, uncoded = _by_codes(total, len(signs[0]), allowed)
         code = sign_codes(vector[None, :], self._mean)[0]
         # As many of the passing ones as of all; fewer lose recall.

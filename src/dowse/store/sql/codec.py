@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
+from zlib import crc32
 
 import msgspec
 
@@ -28,11 +29,13 @@ def encoded(chunk: Chunk) -> bytes:
     return _encode(_Written(*msgspec.structs.astuple(chunk)))
 
 
-def decoded(body: bytes, connections: int | None = None) -> Chunk:
+def decoded(body: bytes, crc: int, connections: int | None = None) -> Chunk:
     """Return the chunk of a body; `connections` replaces its connection count, where the caller knows it better."""
     try:
+        if crc32(body) != crc:
+            raise CorruptIndexError("a stored chunk does not match its checksum; run `dowse doctor --verify`")
         chunk = _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as err:
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError) as err:  # a damaged row may hold any type
         raise CorruptIndexError(f"a stored chunk cannot be read ({err}); run `dowse doctor --verify`") from err
     return chunk if connections is None else msgspec.structs.replace(chunk, connection_count=connections)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dowse.errors import CorruptIndexError, StorageError, UnavailableError
+from dowse.store.files import Mark, mark
 
 _BUSY_S = 30.0
 _MAPPED_BYTES = 1 << 29  # at a million chunks 2 GB are 0.9 GB of RSS, and 256 MB cost a query some 0.1 ms
@@ -29,15 +30,19 @@ class Connections:
         self._local = threading.local()
         self.all: list[sqlite3.Connection] = []
         self._log = f"{path.absolute()}-wal"
+        self._frozen = False  # a full disk: connections are made again when the files change
         self._log_bytes = 0  # as long as it was made ahead of what SQLite writes to it
 
     @property
     def own(self) -> sqlite3.Connection:
         """Connection of this thread."""
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if found is None:
+        if found is None or (self._frozen and self._marks() != self._local.marks):
             found = self._local.connection = self._connect()
         return found
+
+    def _marks(self) -> tuple[Mark | None, Mark | None]:
+        return mark(str(self._path)), mark(self._log)
 
     def query(self, sql: str, parameters: Sequence[Any] = ()) -> list[Any]:
         try:
@@ -92,16 +97,20 @@ class Connections:
 
     def _connect(self) -> sqlite3.Connection:
         mode = "ro" if self._read_only else "rw"
+        self._local.marks = self._marks()  # before it opens: files that change after this are noticed
         with sqlite_errors(self._path):
             connection = self._open(mode)
             try:
                 connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-            except sqlite3.OperationalError:
+            except sqlite3.OperationalError as err:
                 connection.close()
-                if os.access(self._path.parent, os.W_OK):
+                log = mark(self._log)
+                full = any(text in str(err) for text in ("full", "disk I/O")) and (log is None or not log[2])
+                if os.access(self._path.parent, os.W_OK) and not full:
                     raise
-                # A write-ahead log on a read-only medium: the checkpointed pages are readable. Only there: an
-                # immutable connection never sees another process's writes.
+                # A write-ahead log on a read-only medium, or no space for one: the checkpointed pages are readable.
+                # Only there: an immutable connection never sees another process's writes.
+                self._frozen = self._frozen or full
                 connection = self._open("ro&immutable=1")
             connection.execute("PRAGMA synchronous = FULL")
             # Readers map the file's pages: a copy a thread would grow with every query.
@@ -127,8 +136,10 @@ def sqlite_errors(path: Path) -> Iterator[None]:
             raise StorageError(f"cannot write {path}: {text}") from err
         if "locked" in text or "busy" in text:
             raise UnavailableError(f"{path} is locked by another program; try again") from err
-        if "no such table" in text or "unable to open" in text:
+        if "no such" in text or "unable to open" in text:
             raise CorruptIndexError(f"{path}: {text}; check that --index names a Dowse index") from err
+        if "decode to UTF-8" in text:
+            raise CorruptIndexError(f"{path} is damaged ({text}); run `dowse doctor --verify`") from err
         raise
     except sqlite3.DatabaseError as err:
         if isinstance(err, sqlite3.IntegrityError | sqlite3.ProgrammingError):

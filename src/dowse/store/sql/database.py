@@ -17,6 +17,8 @@ from zlib import crc32
 
 import msgspec
 
+from dowse.errors import CorruptIndexError
+from dowse.identity import document_id
 from dowse.store.files import file_mode, storing, sync_folder
 from dowse.store.sql import links, services
 from dowse.store.sql.codec import batches, decoded, encoded, id_row, marks, row_id
@@ -84,11 +86,18 @@ class Database:
 
     def seq(self) -> int:
         """Return the number of the last change to the searchable rows."""
-        return int(self.query("SELECT value FROM meta WHERE key = 'seq'")[0][0])
+        return self.number("seq")
 
     def fact(self, key: str) -> str | None:
         found = self.query("SELECT value FROM meta WHERE key = ?", [key])
         return str(found[0][0]) if found else None
+
+    def number(self, key: str) -> int:
+        """Return a fact that is a number; 0 where it is not known, but for the number of the last change."""
+        text = self.fact(key) or ("" if key == "seq" else "0")
+        if not text.isdecimal():
+            raise CorruptIndexError(f"dowse.db has no usable {key!r} ({text!r}); run `dowse doctor --verify`")
+        return int(text)
 
     def set_fact(self, key: str, value: str) -> None:
         with self.transaction() as connection:
@@ -140,6 +149,9 @@ class Database:
         found: list[DocumentInfo] = []
         for part in batches(list(document_ids)):
             found += map(_info, self.query(f"SELECT {_INFO} FROM documents WHERE id IN ({marks(part)})", part))
+        for each in found:
+            if document_id(each.source, each.path) != each.id:
+                raise CorruptIndexError(f"document {each.id} has a damaged path; run `dowse doctor --verify`")
         return found
 
     def document(self, document_id: str) -> DocumentInfo | None:
@@ -147,7 +159,7 @@ class Database:
 
     def document_chunks(self, document_id: str) -> list[Chunk]:
         rows = self.query(
-            "SELECT body, connections FROM chunks"
+            "SELECT body, crc, connections FROM chunks"
             " WHERE document = (SELECT number FROM documents WHERE id = ?) AND died IS NULL ORDER BY key",
             [document_id],
         )
@@ -161,12 +173,14 @@ class Database:
         by_row = {id_row(each): each for each in ids}
         for part in batches(list(by_row)):
             rows = self.query(
-                f"SELECT id, body, connections FROM chunks WHERE id IN ({marks(part)}) AND ifnull(died > ?, 1)"
+                f"SELECT id, body, crc, connections FROM chunks WHERE id IN ({marks(part)}) AND ifnull(died > ?, 1)"
                 " ORDER BY died IS NULL, key",
                 [*part, seq],
             )
-            for row, body, connections in rows:
-                found[by_row[row]] = decoded(body, connections)
+            for row, body, crc, connections in rows:
+                chunk = found[by_row[row]] = decoded(body, crc, connections)
+                if chunk.id != by_row[row]:
+                    raise CorruptIndexError(f"chunk {by_row[row]} has the row of another; run `dowse doctor --verify`")
         return {each: found[each] for each in ids if each in found}  # in the order asked for, not of SQLite
 
     def count_documents(self, known: float, since: int, seq: int) -> int:
@@ -183,7 +197,7 @@ class Database:
         if known is not None:
             return known[:limit]
         rows = self.query(
-            "SELECT key, id, content_hash, body FROM chunks WHERE key > ? AND searchable AND died IS NULL"
+            "SELECT key, id, content_hash, body, crc FROM chunks WHERE key > ? AND searchable AND died IS NULL"
             " ORDER BY key LIMIT ?",
             [key, limit],
         )
@@ -193,9 +207,15 @@ class Database:
         """Return rows by key, in order of key, without deleted ones."""
         found: list[Row] = []
         for part in batches(keys):
-            sql = f"SELECT key, id, content_hash, body FROM chunks WHERE key IN ({marks(part)}) ORDER BY key"
+            sql = f"SELECT key, id, content_hash, body, crc FROM chunks WHERE key IN ({marks(part)}) ORDER BY key"
             found += [_row(row) for row in self.query(sql, part)]
         return found
+
+    def count_tombstones(self, after: int, up_to: int) -> tuple[int, int]:
+        """Return how many chunks were deleted in these changes, and the sum of their keys."""
+        sql = "SELECT count(*), ifnull(sum(key), 0) FROM tombstones WHERE seq > ? AND seq <= ?"
+        count, total = self.query(sql, [after, up_to])[0]
+        return count, total
 
     def tombstones(self, after: int, up_to: int) -> list[int]:
         """Return the keys of the chunks deleted in these changes."""
@@ -338,9 +358,13 @@ def _end(connection: sqlite3.Connection, numbers: Sequence[int], seq: int) -> No
 
 def _info(row: Sequence[Any]) -> DocumentInfo:
     """Make the info of a row; there may be a million, so empty metadata is not decoded."""
-    meta = () if row[9] == "[]" else _decode_meta(row[9])
-    return DocumentInfo(*row[:8], datetime.fromisoformat(row[8]), meta)  # type: ignore[call-arg]  # eight and two are ten
+    try:
+        meta = () if row[9] == "[]" else _decode_meta(row[9])
+        return DocumentInfo(*row[:8], datetime.fromisoformat(row[8]), meta)  # type: ignore[call-arg]  # eight and two
+    except (msgspec.DecodeError, ValueError, TypeError) as err:
+        raise CorruptIndexError(f"a stored document cannot be read ({err}); run `dowse doctor --verify`") from err
 
 
 def _row(row: Sequence[Any]) -> Row:
-    return Row(row[0], row_id(row[1]), row[2].hex(), decoded(row[3]))
+    chunk = decoded(row[3], row[4])
+    return Row(row[0], chunk.id, chunk.content_hash, chunk)

@@ -102,9 +102,10 @@ class VectorCache:
         return found
 
     def _vectors(self, numbers: str, parameters: Sequence[object]) -> dict[str, Vector]:
-        sql = f"SELECT content_hash, vector FROM embeddings WHERE number IN ({numbers})"
+        """Return vectors. A damaged one counts as missing, so that its text is embedded again."""
+        sql = f"SELECT content_hash, vector, crc FROM embeddings WHERE number IN ({numbers})"
         found = self._database.query(sql, parameters)
-        return {row[0].hex(): np.frombuffer(row[1], "<f4") for row in found}
+        return {each.hex(): np.frombuffer(vector, "<f4") for each, vector, crc in found if crc32(vector) == crc}
 
     def _look(self) -> RecentVectors:
         """Return the recent vectors, up to date."""

@@ -1,0 +1,183 @@
+"""Graph answers: questions about calls, definitions and uses, answered with path and line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+
+from dowse.filters import Filter
+from dowse.identity import id_number, number_id
+from dowse.link_names import SYMBOL
+from dowse.ports import QuerySession
+from dowse.query.plan.graph_questions import GraphQuestion
+from dowse.query.stages.exact_names import dotted
+from dowse.query.stages.services import ServiceGraph, cited_graph
+from dowse.query.stages.state import QueryState
+from dowse.tokenizer import Tokenizer
+from dowse.types import Chunk, ChunkId, Service, ServiceEdge
+
+Places = Callable[[Service], list[str]]
+
+MOST_SHOWN = 8  # places in an answer; chosen: a screen line or two
+MOST_DEFINED = 5  # definitions of a name; chosen: with more, the name alone does not say which one is meant
+MOST_SEARCHED = 200  # chunks with a name; chosen
+_PLACE = re.compile(r"\((?P<place>[^()]+:\d+)\)")
+_CODE_NAME = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*")
+_SPELLED_AS_CODE = re.compile(r"[_.$\d]|(?<=.)[A-Z]|^[A-Z][a-z]+$")
+
+
+class AnswerFromGraph(msgspec.Struct, frozen=True):
+    """Stage that answers from the service graph or the chunk graph, or changes nothing. It changes no hit."""
+
+    store: QuerySession
+    tokenizer: Tokenizer
+    question: GraphQuestion
+    name: str = "graph_answer"
+
+    def __call__(self, state: QueryState, /) -> QueryState:
+        asked, where = self.question, state.query.where
+        text = ""
+        if asked.kind != "symbol":
+            text = _about_services(asked, cited_graph(self.store, where), self._declared_at(where))
+        if not text and asked.kind != "service":
+            text = self._about_symbol(asked, where)
+        return state.changed(metadata_answer=text) if text else state
+
+    # --- services ---------------------------------------------------------------------------------------
+
+    def _declared_at(self, where: Filter) -> Places:
+        def places(service: Service) -> list[str]:
+            name = service.name.rpartition("/")[2]
+            return [_first_line(chunk, name) for chunk in self._passing(service.chunk_ids, where)]
+
+        return places
+
+    # --- symbols ----------------------------------------------------------------------------------------
+
+    def _about_symbol(self, asked: GraphQuestion, where: Filter) -> str:
+        name = dotted(asked.subject)
+        if not _CODE_NAME.fullmatch(name) or not (asked.kind == "symbol" or _SPELLED_AS_CODE.search(name)):
+            return ""
+        rows = [each.chunk_id for each in self.store.named(SYMBOL, [name]) if each.name == name]
+        found = self._passing(rows, where) if len(rows) <= MOST_DEFINED else []
+        if not found:
+            return ""
+        match asked.asked:
+            case "defined":
+                return f"{name} is defined in {_listed(_definition(chunk, name) for chunk in found)}."
+            case "callers":
+                return _sentence(f"{name} is called by", self._linked(found, name, where, incoming=True))
+            case "callees":
+                return _sentence(f"{name} calls", self._linked(found, name, where, incoming=False))
+            case "used":
+                return self._uses(name, found, where)
+            case "call":
+                called = dotted(asked.other).rpartition(".")[2]
+                lines = [place for chunk in found for place in _lines(chunk, called)]
+                return _sentence(f"{name} mentions {called} in", lines) if _CODE_NAME.fullmatch(called) else ""
+            case "breaks":
+                return ""
+
+    def _linked(self, chunks: Sequence[Chunk], name: str, where: Filter, *, incoming: bool) -> list[str]:
+        """Return callers with the line of the call, or callees with their own line."""
+        edges = self.store.neighbours([chunk.id for chunk in chunks], incoming=incoming)
+        ends = [edge.source_id if incoming else edge.target_id for edge in edges if edge.relation == "calls"]
+        found = [each for each in self._passing(dict.fromkeys(ends), where) if each not in chunks]
+        names = [each.qualified_name or each.symbol_name or "" for each in found]
+        words = [name if incoming else own for own in names]
+        places = [_first_line(each, word) for each, word in zip(found, words, strict=True)]
+        return [f"{own} ({place})" if own else place for own, place in zip(names, places, strict=True)]
+
+    def _uses(self, name: str, defined: Sequence[Chunk], where: Filter) -> str:
+        last = name.rpartition(".")[2]
+        terms = self.tokenizer.code(last)
+        ids = self.store.search_words("bm25_code", terms[-1:], MOST_SEARCHED, where).ids.tolist() if terms else []
+        chunks = [each for each in self.store.get([number_id(each) for each in ids]).values() if _is_code(each)]
+        own = {_definition(chunk, name) for chunk in defined}
+        lines = sorted({place for chunk in chunks for place in _lines(chunk, last)} - own, key=_by_line)
+        more = " or more" if len(ids) == MOST_SEARCHED else ""
+        return _sentence(f"{name} is used on {len(lines)}{more} {'line' if len(lines) == 1 else 'lines'}:", lines)
+
+    def _passing(self, ids: Iterable[ChunkId], where: Filter) -> list[Chunk]:
+        """Return the chunks that exist and pass the filter, in order."""
+        wanted = list(ids)
+        passes = self.store.passing(np.array([id_number(each) for each in wanted], np.uint64), where)
+        kept = [each for each, ok in zip(wanted, passes.tolist(), strict=True) if ok]
+        chunks = self.store.get(kept)
+        return [chunks[each] for each in kept if each in chunks]
+
+
+def _about_services(asked: GraphQuestion, graph: ServiceGraph, declared: Places) -> str:
+    """Answer for each service that the name may mean. Edges without visible evidence do not count."""
+    known = ServiceGraph(graph.services, tuple(edge for edge in graph.edges if edge.evidence and edge.description))
+    answers = [_about_service(asked, name, known, declared) for name in known.meant(asked.subject)]
+    return "\n".join(each for each in answers if each)
+
+
+def _about_service(asked: GraphQuestion, name: str, graph: ServiceGraph, declared: Places) -> str:
+    into = {edge.source: edge for edge in graph.edges if edge.target == name}
+    out = {edge.target: edge for edge in graph.edges if edge.source == name}
+    match asked.asked:
+        case "callers" | "used":
+            return _sentence(f"{name} is used by", _cited(into))
+        case "callees":
+            return _sentence(f"{name} uses", _cited(out))
+        case "breaks":
+            further = [each for each in graph.blast_radius(name) if each not in into]
+            direct = _sentence(f"If {name} is down, it affects", _cited(into))
+            return f"{direct} Indirectly also {_listed(further)}." if further else direct
+        case "call":
+            return "\n".join(f"{out[each].description}." for each in graph.meant(asked.other) if each in out)
+        case "defined":
+            own = next(each for each in graph.services if each.name == name)
+            return _sentence(f"{name} is defined in", declared(own))
+
+
+def _cited(edges: Mapping[str, ServiceEdge]) -> list[str]:
+    """Return services with the place of the first evidence."""
+    found = [(name, _PLACE.search(edge.description)) for name, edge in edges.items()]
+    return [f"{name} ({match['place']})" if match else name for name, match in found]
+
+
+def _sentence(start: str, parts: Sequence[str]) -> str:
+    return f"{start} {_listed(parts)}." if parts else ""
+
+
+def _listed(parts: Iterable[str]) -> str:
+    each = list(dict.fromkeys(parts))
+    more = f" and {len(each) - MOST_SHOWN} more" if len(each) > MOST_SHOWN else ""
+    return ", ".join(each[:MOST_SHOWN]) + more
+
+
+def _definition(chunk: Chunk, name: str) -> str:
+    own = (each.start_line for each in chunk.defines if f".{each.qualified_name}".endswith(f".{name}"))
+    return _place(chunk, next(own, None))
+
+
+def _lines(chunk: Chunk, name: str) -> Iterator[str]:
+    """Yield the places of the lines that hold a name as a whole word."""
+    word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
+    for number, line in enumerate(chunk.text.split("\n"), chunk.start_line or 1):
+        if word.search(line):
+            yield _place(chunk, number)
+
+
+def _first_line(chunk: Chunk, name: str) -> str:
+    """Return the place of the first line with the last part of a name, else of the chunk."""
+    return next(_lines(chunk, name.rpartition(".")[2]), _place(chunk)) if name else _place(chunk)
+
+
+def _place(chunk: Chunk, line: int | None = None) -> str:
+    return f"{chunk.file_path}:{line or chunk.start_line or 1}"
+
+
+def _by_line(place: str) -> tuple[str, int]:
+    path, _, line = place.rpartition(":")
+    return path, int(line)
+
+
+def _is_code(chunk: Chunk) -> bool:
+    return chunk.corpus_type.startswith("CODE")
