@@ -19,6 +19,7 @@ from dowse.errors import UnavailableError
 from dowse.ports import Bm25, ChunkReader, Embedder, QuerySession, StoreReader
 from dowse.query.assemble import NO_LLM, Assembly, Parts, Step, Wave, missing_links
 from dowse.query.cache import CachedEmbedder, uncached
+from dowse.query.exact_text import ExactText, literals
 from dowse.query.guard import guarded
 from dowse.query.plan.classify import LLM_TIMEOUT_S, Plan, plan
 from dowse.query.plan.expand import MOST_VARIANTS, VARIANT_WEIGHT
@@ -31,7 +32,6 @@ from dowse.query.plugins import GivenServices, PluginLeg
 from dowse.query.result import ResultContext, Staleness, coverage, coverage_note, result_of, unchecked
 from dowse.query.session import SessionGuard, open_session
 from dowse.query.stages.confidence import Judge
-from dowse.query.stages.exact_text import ExactText, literals
 from dowse.query.stages.graph_answers import AnswerFromGraph
 from dowse.query.stages.legs import Dense, Prepare, Words
 from dowse.query.stages.metadata_answers import AnswerMetadata, CiteEvidence

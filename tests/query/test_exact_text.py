@@ -8,7 +8,7 @@ import pytest
 
 import dowse
 from dowse.filters import Contains, Not
-from dowse.query.stages.exact_text import literals
+from dowse.query.exact_text import literals
 
 LINES = {
     "a.md": "Release 4.7.0 fixes the 7 bugs of 0.4.",
