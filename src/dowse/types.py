@@ -14,7 +14,6 @@ from dowse.reports import QueryMetadata
 from dowse.views import HitViews, ResultViews
 
 ChunkId = str  # 16 hexadecimal digits: a hash of source, level, text and occurrence, so that moved lines keep it
-
 Leg = str  # one of LEGS, or the name of a leg that a user plugged in
 LEGS: tuple[Leg, ...] = ("dense", "bm25_code", "bm25_nlp")
 Role = Literal["query", "chunk"]
@@ -184,7 +183,6 @@ class QueryType(StrEnum):
 Fusion = Literal["z", "rrf", "minmax"]
 ParentMode = Literal["off", "replace", "attach"]
 Grouping = Literal["document", "none"]
-Syntax = Literal["plain", "operators"]
 
 
 @dataclass(frozen=True)
@@ -194,7 +192,7 @@ class QueryRequest:
     text: str
     top_k: int | None = None
     profile: str = "default"
-    syntax: Syntax = "plain"  # operators: read "phrases", -words and filters such as lang:go in the text
+    syntax: Literal["plain", "operators"] = "plain"  # operators: read "phrases", -words, lang:go
     group: Grouping | None = None  # document: top_k counts documents, each with its best passages
     corpus_filter: tuple[str, ...] = ()
     service_filter: tuple[str, ...] = ()

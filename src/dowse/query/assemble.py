@@ -14,11 +14,11 @@ from dowse.filters import Prefix
 from dowse.fusion_kernel import FusionKernel
 from dowse.ports import LLM, QuerySession, Reranker, SearchLeg
 from dowse.query.cache import CachedReranker, Caches
+from dowse.query.exact_text import literals
 from dowse.query.plan.profiles import PROFILES, Link, Profile, StageSlot
 from dowse.query.result import coverage
 from dowse.query.stages.document_groups import GroupByDocument, MergeCopies
 from dowse.query.stages.exact_names import ExactNames
-from dowse.query.stages.exact_text import literals
 from dowse.query.stages.freshness_and_boost import FAMILY, CorpusBoost, Freshness, Threshold
 from dowse.query.stages.fusion import Fuse, Method, MinMax, ReciprocalRank, ZScore
 from dowse.query.stages.graph import Graph, GraphSlots

@@ -21,6 +21,7 @@ from dowse.query.answers.graph import AnswerFromGraph
 from dowse.query.answers.metadata import AnswerMetadata, CiteEvidence
 from dowse.query.assemble import NO_LLM, Assembly, Parts, Step, Wave, missing_links
 from dowse.query.cache import CachedEmbedder, uncached
+from dowse.query.exact_text import ExactText, literals
 from dowse.query.guard import guarded
 from dowse.query.plan.classify import LLM_TIMEOUT_S, Plan, plan
 from dowse.query.plan.expand import MOST_VARIANTS, VARIANT_WEIGHT
@@ -33,7 +34,6 @@ from dowse.query.plugins import GivenServices, PluginLeg
 from dowse.query.result import ResultContext, Staleness, coverage, coverage_note, result_of, unchecked
 from dowse.query.session import SessionGuard, open_session
 from dowse.query.stages.confidence import Judge
-from dowse.query.stages.exact_text import ExactText, literals
 from dowse.query.stages.legs import Dense, Prepare, Words
 from dowse.query.stages.neighbour_smoothing import NeighbourSmoothing
 from dowse.query.stages.services import AddServices

@@ -11,7 +11,6 @@ from dowse.errors import NotFoundError
 from dowse.query.explain.remedies import Case, Remedy, remedies
 from dowse.query.explain.trace import DroppedAt, StagePosition, TracedQuery
 from dowse.query.pipeline import PreparedQuery
-from dowse.query.plan.operators import read_operators
 from dowse.types import Chunk, QueryRequest, ScoredChunk
 
 Prepare = Callable[[QueryRequest], PreparedQuery]
@@ -48,7 +47,6 @@ def explained(
     searched = [chunk for chunk in chunks if chunk.level == "chunk"]
     if not searched:
         raise NotFoundError(f"{target} has no searchable chunk; run `dowse show {target}` to see its content")
-    request, _ = read_operators(request)  # so that a remedy can take a typed filter away
     traced = TracedQuery.run(prepare(request))
     if (found := traced.shown(searched)) is not None:
         chunk, rank = found

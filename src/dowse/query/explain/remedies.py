@@ -11,6 +11,7 @@ import msgspec
 
 from dowse.filters import Clause, from_request
 from dowse.query.explain.trace import ChunkTrace, DroppedAt
+from dowse.query.plan.operators import without_operators
 from dowse.query.plan.profiles import Profile
 from dowse.types import QueryRequest
 
@@ -117,6 +118,9 @@ def _without_filters(case: Case) -> Remedy | None:
         if lost & set(case.blocking):
             dropped.append(name)
     fields: list[tuple[str, Any]] = [(name, _empty(name)) for name in dropped]
+    if request.syntax == "operators" and (text := without_operators(request.text, case.blocking)) != request.text:
+        fields.append(("text", text))
+        dropped.append("the operators that exclude it")
     if kept_out := set(request.where) & set(case.blocking):
         fields.append(("where", tuple(each for each in request.where if each not in kept_out)))
         dropped.append("where")

@@ -19,7 +19,9 @@ from dowse.query.stages.state import Fused, Hit, QueryState, Ranking, Traced
 from dowse.types import Chunk, ScoredChunk
 
 FARTHEST = 10_000  # ranks that are searched for in a leg; chosen: nobody scrolls that far
-_OPERATORS = dict(Eq="is", Ne="is not", In="is one of", Gt="is above", Lt="is below", Prefix="starts with")
+_OPERATORS = dict(
+    Eq="is", Ne="is not", In="is one of", Gt="is above", Lt="is below", Prefix="starts with", Contains="has"
+)
 
 
 class StagePosition(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ typed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -92,6 +92,20 @@ def words_of(text: str) -> str:
         return text
     kept = _OPERATOR.sub(lambda found: found["phrase"] if found["phrase"] and not found["minus"] else "", text)
     return " ".join(kept.split()) if kept != text else text
+
+
+def without_operators(text: str, clauses: Collection[Clause]) -> str:
+    """Return a typed query without the operators of these clauses."""
+    if not _is_typed(text):
+        return text
+
+    def kept(found: re.Match[str]) -> str:
+        clause = _clause(found)
+        if (exclude(clause) if found["minus"] else clause) not in clauses:
+            return found[0]
+        return found["phrase"] if found["phrase"] and not found["minus"] else ""
+
+    return " ".join(_OPERATOR.sub(kept, text).split())
 
 
 def _is_typed(text: str) -> bool:

@@ -99,6 +99,7 @@ def without(pairs: Pairs, *names: str, value: str | None = None) -> Pairs:
 
 def changed(pairs: Pairs, fields: Mapping[str, Any]) -> Pairs:
     """Replace fields of a request; None and an empty list remove them."""
+    fields = {"q" if name == "text" else name: value for name, value in fields.items()}
     rest = without(fresh(pairs), *fields, *(TIME_RANGE if set(TIME_RANGE.values()) & set(fields) else ()))
     return (*rest, *((name, text) for name, value in fields.items() for text in texts_of(name, value)))
 

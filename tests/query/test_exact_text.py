@@ -8,7 +8,7 @@ import pytest
 
 import dowse
 from dowse.filters import Contains, Not
-from dowse.query.stages.exact_text import literals
+from dowse.query.exact_text import literals
 
 LINES = {
     "a.md": "Release 4.7.0 fixes the 7 bugs of 0.4.",
@@ -107,3 +107,4 @@ def test_a_typed_filter_that_hides_a_file_is_named_by_why_not(engine: dowse.Engi
     assert answer.dropped_at is not None
     assert answer.dropped_at.stage == "filter"
     assert answer.verified is not None
+    assert dict(answer.verified.remedy.fields)["text"] == "release"
