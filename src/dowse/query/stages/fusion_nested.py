@@ -13,11 +13,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from dowse.fusion_kernel import FusionKernel
-from dowse.ports import QuerySession, Values
-from dowse.query.stages.fusion import Id, Method, RankTable, Table, fused, reciprocal_rank_fusion, weighed
+from dowse.ports import Order, QuerySession, Ranks, Table, Values
+from dowse.query.stages.fusion import Method, fused, reciprocal_rank_fusion, weighed
 from dowse.query.stages.leg_weights import LegWeights
-from dowse.query.stages.sort import Order, order
-from dowse.query.stages.state import Fused, QueryState, Ranks
+from dowse.query.stages.sort import Id, order
+from dowse.query.stages.state import Fused, QueryState
 
 MISSING_RANK = 1000  # of a chunk that a variant did not find
 
@@ -42,7 +42,7 @@ class CrossQuery(msgspec.Struct, frozen=True):
     missing_rank: int = MISSING_RANK
     name: str = "rrf"
 
-    def parts(self, scores: Table, ranks: RankTable, weights: Values) -> Table:
+    def parts(self, scores: Table, ranks: Ranks, weights: Values) -> Table:
         """Return the share of each query in the mean of 1/(rank_constant + rank); rows are queries, not legs."""
         votes: Table = np.where(
             ranks > 0, 1 / (self.rank_constant + np.maximum(ranks, 1)), 1 / (self.rank_constant + self.missing_rank)
@@ -87,7 +87,7 @@ def _place_of(flat: Fused, variant: int) -> Ranks:
     return ranks
 
 
-def _reordered(flat: Fused, method: CrossQuery, raw: Values, best: Order, ranks: RankTable) -> Fused:
+def _reordered(flat: Fused, method: CrossQuery, raw: Values, best: Order, ranks: Ranks) -> Fused:
     columns = tuple(
         replace(column, scores=column.scores[best], ranks=column.ranks[best], parts=column.parts[best])
         for column in flat.columns

@@ -31,7 +31,6 @@ class Reasoned(Protocol):
 
     def judge(self, query: str, candidates: Sequence[Candidate]) -> Sequence[Judgement]:
         """Return the scores of `score`, with their reasons."""
-        ...
 
 
 def blended(score: float, before: float, weight: float = WEIGHT) -> float:

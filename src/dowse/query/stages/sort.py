@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import isnan
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from dowse.ports import Ids, Values
+from dowse.ports import Ids, Order, Values
 from dowse.query.stages.state import Hit, StageScore
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Order = NDArray[np.intp]
-else:
-    Order = Any
 
 Id = TypeVar("Id", str, int)
 
