@@ -1,16 +1,28 @@
-"""Hydration: fetch the chunks of the best fused ids, once.
-
-Separate, as each stage is a module of its own.
-"""
+"""Hydration: fetch the chunks of the best fused ids, once; and the ids of chunks as the store reads them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
+import numpy as np
 
 from dowse.filters import Filter
-from dowse.identity import number_id
-from dowse.ports import ChunkReader
+from dowse.identity import id_number, number_id
+from dowse.ports import ChunkReader, Ids
 from dowse.query.stages.state import Hit, QueryState
+from dowse.types import ChunkId
+
+
+def numbers(ids: Iterable[ChunkId]) -> Ids:
+    return np.array([id_number(each) for each in ids], np.uint64)
+
+
+def passing(store: ChunkReader, ids: Iterable[ChunkId], where: Filter) -> list[ChunkId]:
+    """Return the ids of the chunks that exist and pass the filter, in order."""
+    wanted = list(ids)
+    passes = store.passing(numbers(wanted), where)
+    return [each for each, ok in zip(wanted, passes.tolist(), strict=True) if ok]
 
 
 class Hydrate(msgspec.Struct, frozen=True):
@@ -32,10 +44,9 @@ class Hydrate(msgspec.Struct, frozen=True):
         if fused is None:
             return state
         hits = list(state.hits)
-        few = self.enough is not None and self.enough < self.window
-        if few and self.unless and self.store.passing(fused.ids[: self.window], self.unless).any():
-            few = False  # a later stage may move such a chunk
-        row, count = len(hits) + state.dropped, self.enough if few and self.enough is not None else self.window
+        row, count = len(hits) + state.dropped, min(self.enough or self.window, self.window)
+        if count < self.window and self.unless and self.store.passing(fused.ids[: self.window], self.unless).any():
+            count = self.window
         while len(hits) < count and row < len(fused.ids):
             wanted = slice(row, row + count - len(hits))
             batch = [number_id(each) for each in fused.ids[wanted].tolist()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import isnan
 from typing import TypeVar
 
@@ -49,3 +49,15 @@ def ranked_hits(stage: str, rows: Iterable[tuple[Hit, float, str]]) -> tuple[Hit
     return tuple(
         hit.scored(StageScore(stage, value, rank, why)) for rank, (hit, value, why) in enumerate(given, start=1)
     )
+
+
+def put_first(
+    stage: str, first: Sequence[Hit], others: Iterable[Hit], best: float, why: Callable[[Hit], str]
+) -> tuple[Hit, ...]:
+    """Return hits with those that a stage wants first at the best value, then the others, in their order."""
+    lifted = (
+        hit.changed(value=best, scores=(*hit.scores, StageScore(stage, best, rank, why(hit))))
+        for rank, hit in enumerate(first, start=1)
+    )
+    taken = {hit.found.id for hit in first}
+    return (*lifted, *(hit for hit in others if hit.found.id not in taken))
