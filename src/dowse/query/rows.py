@@ -118,8 +118,9 @@ def chunk_of(given: Any) -> Chunk | None:
     text, key = _first(given, _TEXTS), _first(given, _IDS)
     if not isinstance(text, str) or not isinstance(key, str | int):
         return None
-    named = {name: _named(given, name) for name in Chunk.__struct_fields__ if name != "defines"}
-    known = {name: value for name, value in named.items() if isinstance(value, _PLAIN)}
+    known = {name: _get(given, name) for name in Chunk.__struct_fields__ if name != "defines"}
+    known |= {name: _get(given, other) for name, other in _OTHER_NAMES.items() if known[name] is None}
+    known = {name: value for name, value in known.items() if isinstance(value, _PLAIN)}
     links = _get(_get(given, "metadata"), "connection_count")
     known |= {"connection_count": links} if isinstance(links, int) else {}
     empty = {"document_id": "", "corpus_type": "", "source_uri": ""}
@@ -137,11 +138,6 @@ def hit_of(chunk: Chunk, **scores: float) -> ScoredChunk:
     """Return a chunk as a hit with these scores."""
     moment = None if chunk.timestamp is None else iso(chunk.timestamp)
     return ScoredChunk(**(msgspec.structs.asdict(chunk) | {"timestamp": moment} | scores))
-
-
-def _named(given: Any, name: str) -> Any:
-    value = _get(given, name)
-    return _get(given, _OTHER_NAMES[name]) if value is None and name in _OTHER_NAMES else value
 
 
 def _moment(value: Any) -> datetime | None:

@@ -98,7 +98,8 @@ class LLMReranker:
                 f"{llm.model} scored {judged} of {total} hits, fewer than {COVERAGE:.0%}; its scores are ignored; "
                 "try another model, or `--rerank heuristic`"
             )
-        rest = iter(None if score is None else self._unit(score) for score in scores)
+        low, high = self.scale
+        rest = iter(None if each is None else (min(max(each, low), high) - low) / (high - low) for each in scores)
         return [tuple(islice(rest, len(candidates))) for _, candidates in questions]
 
     def rerank(self, query: str, candidates: Sequence[Any], top_k: int | None = None) -> list[Candidate]:
@@ -114,18 +115,13 @@ class LLMReranker:
             scores = self._scores(given, None)
         except UnavailableError:
             return [candidates[:top_k] for _, candidates in given]
-        return [
-            candidates[:top_k] if all(each is None for each in of) else self._blended(candidates, of, top_k)
-            for (_, candidates), of in zip(given, scores, strict=True)
-        ]
-
-    def _blended(
-        self, candidates: Sequence[Candidate], scores: Sequence[float | None], top_k: int | None
-    ) -> list[Candidate]:
-        own, before = self.rerank_weight, self.rrf_weight
-        rows = zip(candidates, scores, strict=True)
-        blended = [None if score is None else own * score + before * each.value for each, score in rows]
-        return reranked(candidates, blended, top_k)
+        own, before, found = self.rerank_weight, self.rrf_weight, []
+        for (_, candidates), of in zip(given, scores, strict=True):
+            rows = zip(candidates, of, strict=True)
+            blended = [None if score is None else own * score + before * each.value for each, score in rows]
+            known = any(each is not None for each in of)
+            found.append(reranked(candidates, blended, top_k) if known else candidates[:top_k])
+        return found
 
     def prompt(self, query: str, candidates: Sequence[Candidate]) -> str:
         return self._prompt([(query, candidates)])
@@ -160,10 +156,6 @@ class LLMReranker:
         about = f"{head}: {chunk.summary[:SUMMARY_CHARACTERS]}" if chunk.summary else head if chunk.symbol_name else ""
         parts = [part for part in (about, chunk.context_prefix or (name if not about else ""), chunk.text) if part]
         return _escaped("\n".join(parts)[: self.passage_characters])
-
-    def _unit(self, score: float) -> float:
-        low, high = self.scale
-        return (min(max(score, low), high) - low) / (high - low)
 
 
 def scores_of(reply: Any, count: int) -> tuple[float | None, ...]:
