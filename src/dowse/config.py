@@ -205,7 +205,6 @@ def unset_setting(file: Path, name: str) -> bool:
 
 
 def _rows(file: Path, name: str) -> tuple[list[str], int | None]:
-    """Read the lines of a settings file and find the one that sets a key, before the first table."""
     rows = _read(file).splitlines() if file.exists() else []
     tables = next((at for at, row in enumerate(rows) if row.lstrip().startswith("[")), len(rows))
     return rows, next((at for at, row in enumerate(rows[:tables]) if re.match(rf"\s*{name}\s*=", row)), None)

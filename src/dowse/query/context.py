@@ -86,7 +86,6 @@ def assembled(
 
 
 def _fitting(number: int, candidates: Iterator[AnyChunk], left: int, count: Count) -> tuple[AnyChunk, int] | None:
-    """Return the first chunk that fits, and its tokens with the blank line after it."""
     for chunk in candidates:
         tokens = count(_block(number, cited(chunk), titled(chunk), chunk.text) + "\n\n")
         if tokens <= left:

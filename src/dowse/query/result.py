@@ -15,7 +15,7 @@ from msgspec import structs
 from dowse.ports import QuerySession, StoreStats
 from dowse.query.explain.why import Historian, Matched
 from dowse.query.rows import iso
-from dowse.query.stages.hydrate import numbers
+from dowse.query.stages.legs import numbers
 from dowse.query.stages.state import Fused, Hit, QueryState, Traced
 from dowse.reports import QueryMetadata
 from dowse.types import LEGS, Chunk, DocumentGroup, Grouping, QueryRequest, QueryResult, Score, ScoredChunk

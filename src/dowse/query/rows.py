@@ -151,7 +151,6 @@ def _moment(value: Any) -> datetime | None:
 
 
 def _first(given: Any, names: Sequence[str]) -> Any:
-    """Return the first plain value under one of the names."""
     values = (_get(given, name) for name in names)
     return next((value for value in values if isinstance(value, str | Real)), None)
 

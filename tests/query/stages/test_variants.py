@@ -13,8 +13,7 @@ from dowse.query.assemble import Assembly, Parts
 from dowse.query.explain.why import history
 from dowse.query.plan.profiles import Profile, named
 from dowse.query.stages.fusion_nested import cross_query_rank_fusion
-from dowse.query.stages.hydrate import Hydrate
-from dowse.query.stages.legs import Dense, Prepare, Words
+from dowse.query.stages.legs import Dense, Hydrate, Prepare, Words
 from dowse.query.stages.state import Fused, Query, QueryState, Variant
 from dowse.store.memory import MemoryStore
 from dowse.tokenizer import Tokenizer

@@ -40,10 +40,7 @@ class Explanation(msgspec.Struct, frozen=True):
 def explained(
     request: QueryRequest, target: str, chunks: Sequence[Chunk], prepare: Prepare, profiles: Sequence[str] = ()
 ) -> Explanation:
-    """Follow the best of the target's chunks through the query; if it is missing, look for a remedy.
-
-    `profiles` are the names that a remedy may propose.
-    """
+    """Follow the best of the target's chunks through the query; if it is missing, try remedies, also other profiles."""
     searched = [chunk for chunk in chunks if chunk.level == "chunk"]
     if not searched:
         raise NotFoundError(f"{target} has no searchable chunk; run `dowse show {target}` to see its content")

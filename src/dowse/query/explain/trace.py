@@ -14,7 +14,7 @@ from dowse.ports import Ids, QuerySession, Values
 from dowse.query.pipeline import PreparedQuery, iter_waves
 from dowse.query.result import scored_chunks
 from dowse.query.stages.fusion import exact_scores
-from dowse.query.stages.hydrate import numbers
+from dowse.query.stages.legs import numbers
 from dowse.query.stages.state import Fused, Hit, QueryState, Ranking, Traced
 from dowse.types import Chunk, ScoredChunk
 

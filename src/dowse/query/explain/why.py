@@ -42,7 +42,6 @@ class Historian:
         return (*legs, Score("fuse", self._values[row], row + 1, self._fusion(row)))
 
     def _fusion(self, row: int) -> str:
-        """Return the sum of the fusion, term by term."""
         fused, method = self._fused, self._fused.method
         if isinstance(method, CrossQuery):
             ranks = (int(each[row]) or method.missing_rank for each in fused.queries)

@@ -91,7 +91,6 @@ def _name(subject: str) -> tuple[str, str]:
 
 
 def _kind(word: str | None) -> str:
-    """Return "service", "symbol" or ""."""
     if not word or word.lower() == "code":
         return ""
     return "service" if re.fullmatch(_SERVICES, word, re.IGNORECASE) else "symbol"

@@ -73,9 +73,7 @@ class Profile(msgspec.Struct, frozen=True):
     depth: Count = 100  # candidates per leg; measured: 60 and 200 differ by less than 0.001 nDCG
     k1: NotNegative = STANDARD.k1  # of BM25: saturation of repeated terms
     b: Share = STANDARD.b  # of BM25: discount of long chunks
-    rank_constant: Annotated[int, msgspec.Meta(ge=0)] = (
-        60  # of reciprocal rank fusion; Cormack, Clarke and Büttcher, SIGIR 2009
-    )
+    rank_constant: Annotated[int, msgspec.Meta(ge=0)] = 60  # of RRF; Cormack, Clarke and Büttcher, SIGIR 2009
     missing_rank: Count | None = None
     window: Count = 50  # hits that later stages see; chosen
     by_type: tuple[tuple[QueryType, Share, Count], ...] = ()  # (type, alpha, top_k)
@@ -122,9 +120,7 @@ class Profile(msgspec.Struct, frozen=True):
             "window": max(self.window, top_k, POOL if given.get("group", self.group) == "document" else 0),
             "rerank": self.rerank if request.rerank in (None, True) else _chain(request.rerank),
         }
-        graph: dict[str, Any] = {
-            ours: asked[theirs] for theirs, ours in GRAPH_FIELDS if asked[theirs] not in (None, ())
-        }
+        graph: dict[str, Any] = {own: asked[name] for name, own in GRAPH_FIELDS if asked[name] not in (None, ())}
         if request.graph_weight is not None:
             graph |= {"graph_weight": request.graph_weight, "vector_weight": 1 - request.graph_weight}
         if graph:

@@ -11,7 +11,7 @@ from dowse.filters import Filter, In
 from dowse.identity import id_number, number_id
 from dowse.link_names import SYMBOL
 from dowse.ports import QuerySession
-from dowse.query.stages.hydrate import passing
+from dowse.query.stages.legs import passing
 from dowse.query.stages.rerank_heuristic import folded, is_named
 from dowse.query.stages.sort import put_first
 from dowse.query.stages.state import Fused, Hit, QueryState
@@ -48,7 +48,6 @@ class ExactNames(msgspec.Struct, frozen=True):
         return state.changed(hits=put_first(self.name, named, state.hits, best, _why))
 
     def _looked_up(self, state: QueryState, names: Sequence[str]) -> list[Hit]:
-        """Return chunks of these names that are not among the hits."""
         there = {hit.found.id for hit in state.hits}
         found: dict[ChunkId, None] = {}
         for name in names:

@@ -113,8 +113,7 @@ class ZScore(msgspec.Struct, frozen=True):
 
 
 class MinMax(msgspec.Struct, frozen=True):
-    """Σ w·(s − min)/(max − min) of the leg over the union; w normalised to Σw = 1, so the sum is in [0,1] as
-    it is.
+    """Σ w·(s − min)/(max − min) of the leg over the union; w normalised to Σw = 1, so the sum is in [0,1].
 
     A leg whose scores are all equal adds 0, and so does the dense leg to a chunk without a vector.
     """
@@ -147,13 +146,11 @@ class ReciprocalRank(msgspec.Struct, frozen=True):
     def parts(self, scores: Table, ranks: Ranks, weights: Values) -> Table:
         absent = 0.0 if self.missing_rank is None else 1 / (self.rank_constant + self.missing_rank)
         votes = np.where(ranks > 0, 1 / (self.rank_constant + np.maximum(ranks, 1)), absent)
-        added: Table = weights[:, None] * votes
-        return added
+        return np.multiply(weights[:, None], votes)
 
     def unit(self, raw: Values, weights: Values) -> Values:
         attainable = float(weights.sum()) / (self.rank_constant + 1)
-        unit: Values = np.clip(raw / attainable, 0.0, 1.0)
-        return unit
+        return np.clip(raw / attainable, 0.0, 1.0)
 
 
 def _shares(weights: Values) -> Table:
@@ -263,7 +260,6 @@ def _given(found: Found, ids: Ids) -> Values:
 def _compiled_sums(
     kernel: FusionKernel | None, method: Method, union: _Union, scores: Table, weights: Values
 ) -> Sums | None:
-    """Return compiled sums; None if there are none for this method and these scores."""
     if kernel is None or not isinstance(method, ZScore) or method.exponent != 2:
         return None
     return kernel.squares(scores, union.places, union.sizes, weights / weights.sum(), FLAT)

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from dowse.filters import Filter
 from dowse.identity import id_number
-from dowse.ports import Ids, QuerySession, Values
+from dowse.ports import Ids, QuerySession
 from dowse.query.stages.fusion import exact_scores
-from dowse.query.stages.hydrate import passing
+from dowse.query.stages.legs import passing
 from dowse.query.stages.sort import ranked_hits
 from dowse.query.stages.state import Column, Fused, Hit, QueryState
 from dowse.types import Chunk, ChunkId, Edge, EdgeContext
@@ -123,7 +123,6 @@ class PathFinder(msgspec.Struct, frozen=True):
         return self._passing(list(kept.values()))
 
     def _steps(self, frontier: dict[ChunkId, list[Path]]) -> Iterator[tuple[ChunkId, ChunkId, Edge]]:
-        """Yield start, end and edge of each step."""
         options = self.options
         for incoming in (False, True) if options.bidirectional else (False,):
             for edge in self.store.neighbours(list(frontier), incoming=incoming):
@@ -179,12 +178,12 @@ class Graph(msgspec.Struct, frozen=True):
     def _blended(
         self, fused: Fused, pool: tuple[Hit, ...], paths: Mapping[ChunkId, Path], known: set[ChunkId]
     ) -> tuple[Hit, ...]:
-        cosines = _cosines(fused) if self.options.by_cosine else None
+        dense = next((each for each in fused.columns if each.leg == "dense" and each.variant == 0), None)
         rows = []
         for hit in pool:
             seen, v = "fusion", hit.value
-            if cosines is not None and hit.row is not None:
-                seen, v = "cosine", float(cosines[hit.row])
+            if self.options.by_cosine and dense is not None and hit.row is not None:  # 0 without a vector
+                seen, v = "cosine", float(np.clip(np.nan_to_num(dense.scores[hit.row]), 0.0, 1.0))
             value, why = self._value(v, seen, paths.get(hit.chunk.id), seed=hit.chunk.id in known)
             rows.append((hit, value, why))
         return ranked_hits(self.name, rows)
@@ -265,12 +264,6 @@ def _longer(store: QuerySession, state: QueryState, column: Column, ids: Ids) ->
         scores=np.concatenate([column.scores, exact_scores(store, [asked], ids)[0]]),
         ranks=np.concatenate([column.ranks, np.zeros(len(ids), np.int64)]),
     )
-
-
-def _cosines(fused: Fused) -> Values | None:
-    """Return cosines in [0,1], 0 without a vector; None without the dense leg."""
-    dense = next((each for each in fused.columns if each.leg == "dense" and each.variant == 0), None)
-    return None if dense is None else np.clip(np.nan_to_num(dense.scores, nan=0.0), 0.0, 1.0)
 
 
 def in_words(path: Path, chunks: Mapping[ChunkId, Chunk]) -> tuple[EdgeContext, ...]:

@@ -13,7 +13,7 @@ from dowse.link_names import SYMBOL
 from dowse.ports import QuerySession
 from dowse.query.plan.graph_questions import GraphQuestion
 from dowse.query.stages.exact_names import dotted
-from dowse.query.stages.hydrate import passing
+from dowse.query.stages.legs import passing
 from dowse.query.stages.services import ServiceGraph, cited_graph
 from dowse.query.stages.state import QueryState
 from dowse.tokenizer import Tokenizer
@@ -122,7 +122,6 @@ class AnswerFromGraph(msgspec.Struct, frozen=True):
 
 
 def _cited(edges: Mapping[str, ServiceEdge]) -> list[str]:
-    """Return services with the place of the first evidence."""
     found = [(name, _PLACE.search(edge.description)) for name, edge in edges.items()]
     return [f"{name} ({match['place']})" if match else name for name, match in found]
 
@@ -143,7 +142,6 @@ def _definition(chunk: Chunk, name: str) -> str:
 
 
 def _lines(chunk: Chunk, name: str) -> Iterator[str]:
-    """Yield the places of the lines that hold a name as a whole word."""
     word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
     for number, line in enumerate(chunk.text.split("\n"), chunk.start_line or 1):
         if word.search(line):

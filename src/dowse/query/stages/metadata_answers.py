@@ -13,7 +13,7 @@ from dowse.filters import META, Eq, Filter, In, comparisons, fulfils
 from dowse.identity import number_id
 from dowse.ports import ChunkReader, QuerySession
 from dowse.query.plan.metadata_questions import MetadataField, MetadataQuestion, metadata_question
-from dowse.query.stages.hydrate import passing
+from dowse.query.stages.legs import passing
 from dowse.query.stages.sort import put_first
 from dowse.query.stages.state import Hit, QueryState
 from dowse.tokenizer import Tokenizer
@@ -61,7 +61,6 @@ def named(subject: str, infos: Iterable[DocumentInfo], tokenizer: Tokenizer) -> 
 
 
 def _match(wanted: set[str], info: DocumentInfo, tokenizer: Tokenizer) -> tuple[int, int] | None:
-    """Return the quality of a match; smaller is better."""
     title = set(tokenizer.prose(info.title)[0])
     if wanted <= title:
         return 1, len(title - wanted)
@@ -203,7 +202,6 @@ class AnswerMetadata(msgspec.Struct, frozen=True):
         return [info for info in infos if fulfils(_values(info), where)][: MOST_NAMED + 1]
 
     def _of_collection(self, question: MetadataQuestion, state: QueryState) -> QueryState:
-        """Answer about all documents that pass the filter."""
         where = (*state.query.where, *_of_kind(question.kind))
         if question.asked == "values":
             return _answered(state, self._value_counts(question.subject, where), [])
@@ -233,7 +231,6 @@ class AnswerMetadata(msgspec.Struct, frozen=True):
         return list(self.store.documents_of({chunks[each].document_id for each in ids if each in chunks}))
 
     def _value_counts(self, field: str, where: Filter) -> str:
-        """Return the values of a field with the numbers of their documents, most frequent first."""
         counts: Counter[str] = Counter()
         for info, chunks in self._passing(self.documents(), where):
             if field == "years":

@@ -13,7 +13,7 @@ import numpy as np
 
 from dowse.errors import BadRequestError
 from dowse.ports import Mask, Matrix, Values, VectorSearch
-from dowse.query.stages.hydrate import numbers
+from dowse.query.stages.legs import numbers
 from dowse.query.stages.state import Hit, QueryState, StageScore
 
 DIVERSITY = 0.3  # chosen: duplicates sink, good neighbours stay

@@ -78,7 +78,6 @@ class LLMReranker:
         return self._scores([(query, candidates)], timeout_s)[0]
 
     def _scores(self, questions: Questions, timeout_s: float | None) -> list[tuple[float | None, ...]]:
-        """Return the scores of all candidates of all questions, from one call."""
         total = sum(len(candidates) for _, candidates in questions)
         if not total or not any(query.strip() for query, _ in questions):
             return [(None,) * len(candidates) for _, candidates in questions]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from dowse.errors import NotFoundError
 from dowse.filters import Filter
 from dowse.ports import QuerySession
-from dowse.query.stages.hydrate import passing
+from dowse.query.stages.legs import passing
 from dowse.query.stages.state import QueryState
 from dowse.types import Chunk, ChunkId, Service, ServiceContext, ServiceEdge
 from dowse.views import FrozenDict
