@@ -55,8 +55,7 @@ class Components:
         own = self._config
         request = text if isinstance(text, QueryRequest) else QueryRequest(text, top_k=own.top_k, profile=own.profile)
         known = set(QueryRequest.__dataclass_fields__)
-        unknown = set(fields) - known
-        if unknown:
+        if unknown := set(fields) - known:
             raise BadRequestError(f"unknown query field {sorted(unknown)[0]!r}; choose from {', '.join(sorted(known))}")
         return replace(request, **fields) if fields else request  # type: ignore[arg-type]
 
@@ -170,10 +169,8 @@ class Components:
     def llm(self) -> LLM:
         """Return the language model, or raise ModelUnavailableError."""
         if self._llm is None:
-            steps = {"llm_base_url": "https://host/v1", "llm_model": "NAME"}
-            missing = [
-                f"dowse config set {key} {value}" for key, value in steps.items() if not getattr(self._config, key)
-            ]
+            steps = {"llm_base_url": "https://host/v1", "llm_model": "NAME"}.items()
+            missing = [f"dowse config set {key} {value}" for key, value in steps if not getattr(self._config, key)]
             raise ModelUnavailableError(f"no language model is configured; type: {' && '.join(missing)}")
         return self._llm
 

@@ -109,8 +109,8 @@ class Assembly(msgspec.Struct, frozen=True):
         `early`: a stage of its own fetches the shown hits first, so that a stream can send them.
         """
         own = self.profile
-        fixed = only_shown and own.parents != "replace"
-        fixed = fixed and not (own.exact and (query.mentions or literals(query.text)))
+        named = own.exact and (query.mentions or literals(query.text))
+        fixed = only_shown and own.parents != "replace" and not named
         fixed = fixed and {step.stage.name for (step,) in steps} <= _MOVE_FEW
         if not fixed or (own.boost and CorpusBoost(own.boost_rules).matching(query.text)):
             shown = [Hydrate(self.reader, own.top_k)] if early and own.top_k < own.window else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -52,17 +52,11 @@ def explained(
     trace = traced.trace_of(chunk)
     dropped = traced.dropped_at(chunk, trace)
     case = Case(request, traced.ready.profile, tuple(profiles), traced.blocking(chunk), dropped, trace)
-    verified, tried = _verified(request, searched, prepare, () if dropped.stage == "store" else remedies(case))
-    return Explanation(request.text, target, chunk, trace.positions, dropped_at=dropped, verified=verified, tried=tried)
-
-
-def _verified(
-    request: QueryRequest, chunks: Sequence[Chunk], prepare: Prepare, choices: Iterable[Remedy]
-) -> tuple[VerifiedRemedy | None, int]:
-    tried = 0
-    for tried, remedy in enumerate(choices, start=1):
+    verified, tried = None, 0
+    for remedy in () if dropped.stage == "store" else remedies(case):
+        tried += 1
         changed = dataclasses.replace(request, **dict(remedy.fields))
-        found = TracedQuery.run(prepare(changed)).shown(chunks)
-        if found is not None:
-            return VerifiedRemedy(remedy, found[1]), tried
-    return None, tried
+        if (found := TracedQuery.run(prepare(changed)).shown(searched)) is not None:
+            verified = VerifiedRemedy(remedy, found[1])
+            break
+    return Explanation(request.text, target, chunk, trace.positions, dropped_at=dropped, verified=verified, tried=tried)

@@ -15,13 +15,8 @@ LABELS: Mapping[Leg, str] = {"dense": "dense", "bm25_code": "code", "bm25_nlp": 
 Matched = Mapping[Leg, tuple[str, ...]]
 
 
-def history(fused: Fused, row: int, matched: Matched) -> tuple[Score, ...]:
-    """Return the scores of each leg and of fusion. Legs of a variant are named dense~1, bm25_nlp~1 …"""
-    return Historian(fused, row + 1)(row, matched)
-
-
 class Historian:
-    """Histories of the first `count` chunks of a fusion; shared parts are computed once."""
+    """Histories of the first `count` chunks of a fusion: scores of each leg (of a variant: dense~1) and of fusion."""
 
     def __init__(self, fused: Fused, count: int) -> None:
         self._fused = fused

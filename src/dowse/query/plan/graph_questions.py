@@ -73,10 +73,8 @@ def graph_question(text: str) -> GraphQuestion | None:
     for relation, pattern in _PATTERNS:
         if found := re.fullmatch(pattern, asked, re.IGNORECASE):
             groups = found.groupdict()
-            subject, kind = _name(groups["subject"])
-            return GraphQuestion(
-                relation, subject, kind or _kind(groups.get("kind")), _name(groups.get("other") or "")[0]
-            )
+            (subject, kind), (other, _) = _name(groups["subject"]), _name(groups.get("other") or "")
+            return GraphQuestion(relation, subject, kind or _kind(groups.get("kind")), other)
     return None
 
 

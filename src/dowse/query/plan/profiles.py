@@ -111,6 +111,8 @@ class Profile(msgspec.Struct, frozen=True):
         asked = vars(request)
         given: dict[str, Any] = {name: value for name in SHARED if (value := asked[name]) is not None}
         top_k = given.get("top_k", self.top_k)
+        names = request.rerank.split(",") if isinstance(request.rerank, str) else []
+        chain = tuple(link for name in names for link in LINKS if link == name.strip())
         pool = max(POOL_FACTOR * top_k, POOL_MINIMUM, self.depth)
         given |= {
             "legs": tuple(leg for leg in request.legs if leg in self.legs) or request.legs,
@@ -118,7 +120,7 @@ class Profile(msgspec.Struct, frozen=True):
             "depth": pool if request.depth is None else request.depth,
             "rank_constant": self.rank_constant if request.k is None else request.k,
             "window": max(self.window, top_k, POOL if given.get("group", self.group) == "document" else 0),
-            "rerank": self.rerank if request.rerank in (None, True) else _chain(request.rerank),
+            "rerank": self.rerank if request.rerank in (None, True) else chain,
         }
         graph: dict[str, Any] = {own: asked[name] for name, own in GRAPH_FIELDS if asked[name] not in (None, ())}
         if request.graph_weight is not None:
@@ -134,11 +136,6 @@ class Profile(msgspec.Struct, frozen=True):
             if kind == query_type:
                 return replace(self, alpha=alpha, top_k=top_k).adjusted(request)
         return self
-
-
-def _chain(asked: bool | str | None) -> tuple[Link, ...]:
-    names = asked.split(",") if isinstance(asked, str) else []
-    return tuple(link for name in names for link in LINKS if link == name.strip())
 
 
 _PLAIN = Profile(

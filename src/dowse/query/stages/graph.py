@@ -108,10 +108,9 @@ class PathFinder(msgspec.Struct, frozen=True):
         by_target: dict[ChunkId, list[Path]] = {}
         for path in frontier:
             by_target.setdefault(path.target, []).append(path)
+        decay = self._decay(hop)
         longer = [
-            Path(
-                (*path.starts, start), (*path.edges, edge), end, path.product * min(edge.weight, 1.0), self._decay(hop)
-            )
+            Path((*path.starts, start), (*path.edges, edge), end, path.product * min(edge.weight, 1.0), decay)
             for start, end, edge in self._steps(by_target)
             for path in by_target[start]
             if end not in path.ends

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 
 import msgspec
 
@@ -54,18 +55,12 @@ def named(subject: str, infos: Iterable[DocumentInfo], tokenizer: Tokenizer) -> 
         if exact in text and exact in _exact_names(info):
             found.setdefault((0, 0), []).append(info)
         elif wanted and all(glance in text for glance in glances):
-            place = _match(wanted, info, tokenizer)
-            if place is not None:
+            title = set(tokenizer.prose(info.title)[0])
+            both = title | set(tokenizer.prose(info.path)[0])
+            if wanted <= both:
+                place = (1, len(title - wanted)) if wanted <= title else (2, len(both - wanted))
                 found.setdefault(place, []).append(info)
     return sorted(found[min(found)], key=address) if found else []
-
-
-def _match(wanted: set[str], info: DocumentInfo, tokenizer: Tokenizer) -> tuple[int, int] | None:
-    title = set(tokenizer.prose(info.title)[0])
-    if wanted <= title:
-        return 1, len(title - wanted)
-    both = title | set(tokenizer.prose(info.path)[0])
-    return (2, len(both - wanted)) if wanted <= both else None
 
 
 def _exact_names(info: DocumentInfo) -> set[str]:
@@ -199,10 +194,18 @@ class AnswerMetadata(msgspec.Struct, frozen=True):
         ids = [str(each) for clause in where if isinstance(clause, In) and clause.field == "document_id"
                for each in clause.values]  # fmt: skip
         infos = self.store.documents_of(ids) if ids else self.documents()
-        return [info for info in infos if fulfils(_values(info), where)][: MOST_NAMED + 1]
+
+        def passes(info: DocumentInfo) -> bool:
+            known = {META + key: value for key, value in info.meta}
+            known |= {"document_id": info.id, "document_source": info.source, "file_path": info.path}
+            return fulfils(known.get, where)
+
+        return list(islice(filter(passes, infos), MOST_NAMED + 1))
 
     def _of_collection(self, question: MetadataQuestion, state: QueryState) -> QueryState:
-        where = (*state.query.where, *_of_kind(question.kind))
+        where = state.query.where
+        if question.kind in _KINDS:  # other kinds mean any document
+            where = (*where, Eq("corpus_type", _KINDS[question.kind]))
         if question.asked == "values":
             return _answered(state, self._value_counts(question.subject, where), [])
         if question.asked == "mentions":
@@ -280,16 +283,6 @@ def _known(store: ChunkReader, document_id: str, where: Filter) -> Known | None:
     searchable = {chunk.id: chunk for chunk in store.document_chunks(document_id) if chunk.level == "chunk"}
     chunks = [searchable[each] for each in passing(store, searchable, where)]
     return (info, chunks) if chunks else None
-
-
-def _values(info: DocumentInfo) -> Callable[[str], str | None]:
-    known = {META + key: value for key, value in info.meta}
-    return (known | {"document_id": info.id, "document_source": info.source, "file_path": info.path}).get
-
-
-def _of_kind(kind: str) -> Filter:
-    """Return the filter of a kind that is a corpus type; other kinds mean any document."""
-    return (Eq("corpus_type", _KINDS[kind]),) if kind in _KINDS else ()
 
 
 def _called(info: DocumentInfo) -> str:

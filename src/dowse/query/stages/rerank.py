@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import msgspec
 
@@ -23,14 +23,6 @@ class Judgement(msgspec.Struct, frozen=True):
 
     score: float
     why: Callable[[], str]
-
-
-@runtime_checkable
-class Reasoned(Protocol):
-    """A reranker that gives reasons."""
-
-    def judge(self, query: str, candidates: Sequence[Candidate]) -> Sequence[Judgement]:
-        """Return the scores of `score`, with their reasons."""
 
 
 def blended(score: float, before: float, weight: float = WEIGHT) -> float:
@@ -115,8 +107,8 @@ class Rerank(msgspec.Struct, frozen=True):
             Candidate(each.found, min(each.value, 1.0), source=each.scores[-1].stage if each.scores else "fuse")
             for each in head
         ]
-        if isinstance(self.reranker, Reasoned):
-            judgements = self.reranker.judge(query, candidates)
+        if (judge := getattr(self.reranker, "judge", None)) is not None:  # as `score`, with reasons
+            judgements: Sequence[Judgement] = judge(query, candidates)
             return [each.score for each in judgements], lambda at: judgements[at].why()
         scores = checked(self.reranker, query, candidates, self.left_s())
         drops = getattr(self.reranker, "drops", False)

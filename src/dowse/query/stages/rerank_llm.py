@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from math import isfinite
@@ -169,8 +169,10 @@ def scores_of(reply: Any, count: int) -> tuple[float | None, ...]:
         return _keyed(body.items(), count)
     if not isinstance(body, list):
         return (None,) * count
-    if any(isinstance(entry, Mapping) for entry in body):
-        return _keyed(_pairs(body), count)
+    if entries := [entry for entry in body if isinstance(entry, Mapping)]:
+        ids = (entry.get("id", entry.get("index", entry.get("passage"))) for entry in entries)
+        scores = (entry.get("score", entry.get("relevance")) for entry in entries)
+        return _keyed(zip(ids, scores, strict=True), count)
     numbers = tuple(_number(entry) for entry in body)
     complete = len(numbers) == count and None not in numbers
     return numbers if complete else (None,) * count
@@ -186,12 +188,6 @@ def _body(reply: Any) -> Any:
     return lists[0] if len(lists) == 1 else reply
 
 
-def _pairs(entries: list[Any]) -> Iterator[tuple[Any, Any]]:
-    for entry in entries:
-        if isinstance(entry, Mapping):
-            yield entry.get("id", entry.get("index", entry.get("passage"))), entry.get("score", entry.get("relevance"))
-
-
 def _keyed(pairs: Any, count: int) -> tuple[float | None, ...]:
     found: dict[int, float] = {}
     for key, value in pairs:
@@ -202,10 +198,8 @@ def _keyed(pairs: Any, count: int) -> tuple[float | None, ...]:
 
 
 def _place(key: Any) -> int | None:
-    if isinstance(key, bool):
-        return None
     if isinstance(key, int):
-        return key
+        return None if isinstance(key, bool) else key
     match = _ID.fullmatch(key.strip()) if isinstance(key, str) else None
     return int(match[1]) if match else None
 

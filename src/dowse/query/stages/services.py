@@ -76,10 +76,8 @@ class ServiceGraph(msgspec.Struct, frozen=True):
 
             near = [each for each in names if name.lower() in each.lower()] or get_close_matches(name, names)
             close = " or ".join((self.meant(name) or near)[:MOST_SUGGESTED])
-            known = ", ".join(names) or "none yet; run `dowse index`"
-            raise NotFoundError(
-                f"no service {name!r}; {f'did you mean {close}?' if close else f'known services: {known}'}"
-            )
+            known = f"known services: {', '.join(names) or 'none yet; run `dowse index`'}"
+            raise NotFoundError(f"no service {name!r}; {f'did you mean {close}?' if close else known}")
         return name
 
     def _context(self, name: str, depth: int) -> ServiceContext:
