@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from dowse.filters import Clause, Filter, Moment
+from dowse.reports import Degradation as Degradation
 from dowse.reports import QueryMetadata
-from dowse.views import HitViews, ResultViews
+from dowse.views import HitViews
 
 ChunkId = str  # 16 hexadecimal digits: a hash of source, level, text and occurrence, so that moved lines keep it
 Leg = str  # one of LEGS, or the name of a leg that a user plugged in
@@ -244,8 +245,7 @@ class QueryRequest:
         """Turn lists into tuples and a single name into a tuple of one, so that a request hashes."""
         own = vars(self)
         for name in _TUPLES:
-            value = own[name]
-            if type(value) is not tuple:
+            if type(value := own[name]) is not tuple:
                 own[name] = (value,) if isinstance(value, str | Clause) else tuple(value or ())
         own["rerank"] = ",".join(map(str, self.rerank)) if isinstance(self.rerank, list | tuple) else self.rerank
         own["weights"] = tuple(self.weights.items()) if isinstance(self.weights, dict) else self.weights
@@ -262,14 +262,6 @@ class Score:
     value: float  # in that stage's own unit; not comparable between stages
     rank: int  # from 1, in the list of that stage; 0 if the stage does not rank it
     why: str = ""
-
-
-@dataclass(frozen=True)
-class Degradation:
-    """A stage that was skipped or answered in part, and the reason."""
-
-    stage: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -383,7 +375,7 @@ class DocumentGroup:
 
 
 @dataclass(frozen=True)
-class QueryResult(ResultViews):
+class QueryResult:
     """Result of a query: hits, notes and timings."""
 
     query: str
@@ -398,3 +390,8 @@ class QueryResult(ResultViews):
     metadata_answer: str | None = None
     service_context: dict[str, ServiceContext] | None = None  # by service; frozen, as the edges in it
     query_metadata: QueryMetadata = field(default_factory=QueryMetadata)
+
+    @property
+    def results(self) -> tuple[ScoredChunk, ...]:
+        """The hits, under the name of other systems."""
+        return self.chunks

@@ -17,14 +17,14 @@ from dowse.evaluate.datasets import JudgedQuery
 from dowse.evaluate.metrics import Figures, ndcg
 from dowse.evaluate.run import QueryRunner, SearchSetting
 from dowse.identity import number_id
-from dowse.ports import STANDARD, Bm25, Ids, Mask, Matrix, Progress, Reporter, Values
+from dowse.ports import STANDARD, Bm25, Ids, Mask, Matrix, Order, Progress, Ranks, Reporter, Table, Values
 from dowse.query.assemble import Parts
 from dowse.query.pipeline import run
 from dowse.query.plan.profiles import Profile
-from dowse.query.stages.fusion import RankTable, Table, ZScore
+from dowse.query.stages.fusion import ZScore
 from dowse.query.stages.leg_weights import Alpha, ByLeg, LegWeights
 from dowse.query.stages.neighbour_smoothing import smoothed
-from dowse.query.stages.sort import Order, order
+from dowse.query.stages.sort import order
 from dowse.query.stages.state import Column, Fused
 from dowse.types import Leg, QueryRequest
 
@@ -85,7 +85,7 @@ class CandidatePool(msgspec.Struct, frozen=True, eq=False):
     ids: Ids
     labels: tuple[str, ...]  # ids of the chunks in the judgments
     scores: Table
-    ranks: RankTable
+    ranks: Ranks
     grades: Mapping[str, float]
     named: bool = False  # the query contains a name, which skips neighbour smoothing
     vectors: CandidateVectors | None = None  # None: the chunks have no vectors to smooth by

@@ -74,12 +74,10 @@ def graph_question(text: str) -> GraphQuestion | None:
     for relation, pattern in _PATTERNS:
         if found := re.fullmatch(pattern, asked, re.IGNORECASE):
             groups = found.groupdict()
-            subject, kind = _name(groups["subject"])
+            (subject, kind), (other, _) = _name(groups["subject"]), _name(groups.get("other") or "")
             if subject.lower() in _PRONOUNS:
                 return None
-            return GraphQuestion(
-                relation, subject, kind or _kind(groups.get("kind")), _name(groups.get("other") or "")[0]
-            )
+            return GraphQuestion(relation, subject, kind or _kind(groups.get("kind")), other)
     return None
 
 
@@ -94,7 +92,6 @@ def _name(subject: str) -> tuple[str, str]:
 
 
 def _kind(word: str | None) -> str:
-    """Return "service", "symbol" or ""."""
     if not word or word.lower() == "code":
         return ""
     return "service" if re.fullmatch(_SERVICES, word, re.IGNORECASE) else "symbol"

@@ -52,6 +52,10 @@ _KINDS = {kind.value.partition("_")[2].lower(): kind.value for kind in CorpusTyp
     "chat": "CONVO_SLACK",
     "convo": "CONVO",
 }
+_BUILDERS: dict[str, Callable[[str], Clause]] = {
+    "repo": by_repo, "lang": by_language, "language": by_language, "service": by_service, "source": by_source,
+    "author": by_author,
+}  # fmt: skip
 # Fields whose values are few and known, with the word for one value.
 _NAMED = {
     "language": "language",
@@ -123,16 +127,8 @@ def _clause(found: re.Match[str]) -> Clause:
         return Contains("text", phrase)
     value = found["quoted"] or found["value"]
     match found["field"]:
-        case "repo":
-            return by_repo(value)
-        case "lang" | "language":
-            return by_language(value)
-        case "service":
-            return by_service(value)
-        case "source":
-            return by_source(value)
-        case "author":
-            return by_author(value)
+        case "repo" | "lang" | "language" | "service" | "source" | "author" as field:
+            return _BUILDERS[field](value)
         case "since":
             return created_after(parse_moment(value, datetime.now(UTC), end=False))
         case "until":
@@ -141,15 +137,9 @@ def _clause(found: re.Match[str]) -> Clause:
             known = _KINDS.get(value.lower(), value.upper())
             is_corpus = known in ("CODE", "DOC", "CONVO", *CorpusType)
             return by_corpus(known) if is_corpus else In("symbol_kind", (value,))
-        case _:
-            return Glob("file_path", _path_globs(value))
-
-
-def _path_globs(value: str) -> tuple[str, ...]:
-    """Return a glob as it is; a part of a path matches anywhere."""
-    if set(value) & set("*?[{") or value.endswith("/"):
-        return (value,)
-    return f"**/*{value}*", f"**/*{value}*/**"
+        case _:  # a glob as it is; a part of a path matches anywhere
+            is_glob = set(value) & set("*?[{") or value.endswith("/")
+            return Glob("file_path", (value,) if is_glob else (f"**/*{value}*", f"**/*{value}*/**"))
 
 
 def unknown_values(where: Filter, values_of: Callable[[str], Sequence[str]]) -> Iterator[str]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dowse.fusion_kernel import How, Ids, Places, Sums, Table, Values
+from dowse.fusion_kernel import How, Sums
+from dowse.ports import Ids, Ranks, Table, Values
 from dowse.store.kernels.numba_core import compiled
 
 _LANES, _LONGEST = 8, 128  # how numpy adds: so many sums beside each other, over at most so many values
@@ -124,12 +125,12 @@ def _add_smoothing(near, likeness, rows, scores, parts, dense, share, how, sums,
 class NumbaFusion:
     """Compiled fusion. Satisfies `fusion_kernel.FusionKernel`."""
 
-    def union(self, every: Ids) -> tuple[Ids, Places]:
+    def union(self, every: Ids) -> tuple[Ids, Ranks]:
         order = every.argsort()
         ids, places = np.empty_like(every), np.empty_like(order)
         return ids[: _joined(every, order, ids, places)], places
 
-    def squares(self, scores: Table, places: Places, sizes: Places, shares: Values, least: float) -> Sums | None:
+    def squares(self, scores: Table, places: Ranks, sizes: Ranks, shares: Values, least: float) -> Sums | None:
         ranks, parts, raw = np.zeros(scores.shape, np.int64), np.empty_like(scores), np.empty(scores.shape[1])
         if not scores.size or not _ranked(scores, places, sizes, ranks) or np.isnan(scores).any():
             return None
@@ -138,9 +139,9 @@ class NumbaFusion:
 
     def smooth(
         self,
-        near: Places,
+        near: Ranks,
         likeness: Table,
-        rows: Places,
+        rows: Ranks,
         scores: Values,
         parts: Table,
         dense: int,

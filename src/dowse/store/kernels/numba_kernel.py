@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dowse.fusion_kernel import Ids
-from dowse.ports import Vector
+from dowse.ports import Ids, Vector
 from dowse.store.kernels import numba_vectors as compiled_vectors
 from dowse.store.kernels import numba_words as compiled_words
 from dowse.store.kernels.numba_fusion import NumbaFusion
