@@ -16,8 +16,7 @@ from langchain_core.vectorstores import VectorStore
 
 from dowse.adapters.collection import DocumentCollection, StoredDocument
 from dowse.adapters.foreign_filters import langchain_filter
-from dowse.adapters.loaded import loaded
-from dowse.adapters.metadata import metadata
+from dowse.adapters.metadata import loaded, metadata
 from dowse.engine import Engine
 from dowse.engine import open as open_engine
 from dowse.errors import BadRequestError

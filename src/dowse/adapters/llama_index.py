@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import Document, NodeWithScore, QueryBundle, TextNode
 
-from dowse.adapters.loaded import loaded
-from dowse.adapters.metadata import metadata
+from dowse.adapters.metadata import loaded, metadata
 from dowse.ingest.documents import NewDocument
 from dowse.ports import Retriever
 

@@ -11,7 +11,7 @@ from dowse.evaluate import report_tables as tables
 from dowse.evaluate.ablate import AblationRow
 from dowse.evaluate.failures import Failure
 from dowse.evaluate.metrics import MAIN, interval
-from dowse.evaluate.run import EvalRun
+from dowse.evaluate.run import EvalRun, ScoredQuery
 
 _POINTS = 20  # of a risk–coverage curve
 _CURVES = 6  # with more collections one curve shows all queries
@@ -95,10 +95,9 @@ def _coverage(rows: Sequence[AblationRow]) -> Iterator[str]:
         "right end all of them. A falling curve means that confidence separates good results from bad ones; a flat one "
         "means that it does not.</p>"
     )
-    curves = [charts.Curve(run.dataset, _risk(run)) for run in runs]
+    curves = {run.dataset: _risk(run.answered) for run in runs}
     if len(curves) > _CURVES:
-        everything = EvalRun("all", "", "", tuple(each for run in runs for each in run.answered))
-        curves = [charts.Curve("all queries", _risk(everything))]
+        curves = {"all queries": _risk([each for run in runs for each in run.answered])}
     yield charts.lines(curves, "share of the queries", "nDCG@10 of those")
 
 
@@ -138,12 +137,11 @@ def _bar(run: EvalRun, colour: int) -> charts.Bar:
     return charts.Bar(f"{run.dataset}, {run.setting}", found.mean, found.low, found.high, colour)
 
 
-def _risk(run: EvalRun) -> tuple[tuple[float, float], ...]:
+def _risk(answered: Sequence[ScoredQuery]) -> charts.Points:
     """Compute (share, mean score of that share), most confident first; ties in the order of the dataset."""
-    order = sorted(range(len(run.answered)), key=lambda number: -run.answered[number].confidence)
-    figures = [run.answered[number].metrics[MAIN] for number in order]
+    figures = [each.metrics[MAIN] for each in sorted(answered, key=lambda each: -each.confidence)]
     sizes = sorted({max(round(len(figures) * step / _POINTS), 1) for step in range(1, _POINTS + 1)})
-    return tuple((size / len(figures), sum(figures[:size]) / size) for size in sizes)
+    return [(size / len(figures), sum(figures[:size]) / size) for size in sizes]
 
 
 def _legend(names: Sequence[str]) -> str:
