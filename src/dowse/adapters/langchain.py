@@ -30,10 +30,7 @@ LangChainFilter = Mapping[str, Any] | Clause | Filter | None
 
 
 class LangChainRetriever(BaseRetriever):
-    """`BaseRetriever` over an open Engine or any object with `retrieve(query, top_k)`.
-
-    The caller closes it.
-    """
+    """`BaseRetriever` over an Engine or any object with `retrieve(query, top_k)`; the caller closes it."""
 
     retriever: Any  # ports.Retriever: a Protocol, which pydantic cannot check
     top_k: int | None = None

@@ -17,10 +17,7 @@ SHOWN = ("citation", "title")  # metadata that a language model reads; the rest 
 
 
 class LlamaIndexRetriever(BaseRetriever):
-    """`BaseRetriever` over an open Engine or any object with `retrieve(query, top_k)`.
-
-    The caller closes it.
-    """
+    """`BaseRetriever` over an Engine or any object with `retrieve(query, top_k)`; the caller closes it."""
 
     def __init__(self, retriever: Retriever, top_k: int | None = None) -> None:
         super().__init__()

@@ -44,10 +44,7 @@ class KnowledgeTool:
         return {"type": "function", **self._function}
 
     def call(self, arguments_json: str) -> str:
-        """Return the results for the model as JSON.
-
-        Invalid arguments and missing indexes or models are an `error` in it; a bug is raised.
-        """
+        """Return the results for the model as JSON; a failure other than a bug is an `error` in it."""
         try:
             query, top_k = self._arguments(arguments_json)
             hits = self.retriever.retrieve(query, top_k)

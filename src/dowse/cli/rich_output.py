@@ -67,7 +67,8 @@ def print_result(out: Console, result: QueryResult, style: ResultStyle) -> None:
         rows = list(group)
         if best[path] > 1:
             out.print()
-        out.print(_heading(rows[0][2]))
+        first = rows[0][2]
+        out.print(Text(first.name, "bold magenta" + (f" link {first.file.as_uri()}" if first.file else "")))
         for rank, chunk, place in rows:
             _print_hit(out, rank, chunk, place, marker, style)
     if not result.chunks:
@@ -92,11 +93,6 @@ def _print_hit(
     if style.explain:
         for row in explain_lines(chunk):
             out.print(Text(f"      {row}", "dim"))
-
-
-def _heading(place: ChunkLocation) -> Text:
-    link = f" link {place.file.as_uri()}" if place.file else ""
-    return Text(place.name, f"bold magenta{link}")
 
 
 def _marked(line: MarkedLine) -> Text:

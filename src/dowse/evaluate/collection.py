@@ -83,15 +83,12 @@ def as_document(source: str, text: CorpusDocument) -> Document:
 def _fill(
     store: EmbeddedStore, dataset: Dataset, embedder: Embedder | None, *, cut: bool, report: Reporter | None
 ) -> Sequence[Problem]:
-    """Add missing documents and vectors; return the documents that cannot be added.
-
-    A complete index is not opened for writing: two runs can share it.
-    """
+    """Add missing documents and vectors; return the documents that cannot be added."""
     there = {each.path for each in store.documents()}
     missing = [each for each in dataset.documents if each.id not in there]
     stats = store.reader().stats
     if not missing and (embedder is None or stats.vectors == stats.chunks):
-        return ()
+        return ()  # without opening it for writing: two runs can share it
     problems: tuple[Problem, ...] = ()
     with closing(store.writer()) as writer:
         batches = _batches(missing, dataset, report)

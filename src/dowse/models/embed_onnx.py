@@ -25,10 +25,7 @@ class OnnxEmbedder:
     def __init__(
         self, path: Path, recipe: Recipe, *, threads: int = 1, exact: bool = False, keep: Path | None = None
     ) -> None:
-        """`exact` computes in fp32 instead of int8: slower, for comparison.
-
-        `keep` is the cache folder of quantised weights.
-        """
+        """`exact` computes in fp32 instead of int8, for comparison; `keep` caches quantised weights."""
         weights = open_weights(path)
         self._recipe = recipe
         self._threads = max(1, threads)

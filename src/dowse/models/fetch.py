@@ -115,10 +115,7 @@ def path(name: str, models_folder: Path) -> Path:
 
 
 def pull(name: str, models_folder: Path, *, folders: Sequence[Path] = (), progress: Reporter | None = None) -> Path:
-    """Return the folder of a registry or hub model; fetch it if absent.
-
-    `folders` are tried before the network.
-    """
+    """Return the folder of a registry or hub model; fetch it if absent, from `folders` before the network."""
     if registry.find(name) is None and registry.HUB_ID.fullmatch(name):
         return _pull_hub(name, models_folder, progress)
     sources: list[ModelSource] = [*map(FolderSource, folders), IndexSource(), HubSource()]
@@ -231,10 +228,7 @@ def _keep(stream: IO[bytes], file: ModelFile, into: Path) -> None:
 
 
 def _place(entry: ModelEntry, folder: Path, models_folder: Path) -> Path:
-    """Move the folder to its place.
-
-    Keep a complete one that another process placed; replace a damaged one.
-    """
+    """Move the folder to its place; keep a complete one that another process placed, replace a damaged one."""
     target = models_folder / entry.folder
     if target.exists() and locate(entry, models_folder) is None:
         shutil.rmtree(target)

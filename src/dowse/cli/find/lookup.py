@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -16,9 +16,7 @@ from dowse.serve.wire.result import Exit, chunk_object, plain, related_object, s
 if TYPE_CHECKING:
     from dowse.lookup.outline import DocumentOutline
     from dowse.lookup.related import RelatedChunks
-    from dowse.lookup.symbols import SymbolMatch
     from dowse.types import Chunk
-
 
 _RANGE = re.compile(r".+:(\d+)-(\d+)")
 _FILES_SHOWN = 40  # of a folder; chosen: a screen
@@ -97,7 +95,18 @@ def symbols(session: CommandSession, name: str, kind: str | None, limit: int) ->
     if session.as_json:
         session.emit_json({"name": name, "symbols": [symbol_object(each) for each in found]})
     elif found:
-        _print_symbols(session, found)
+        rows = [
+            (
+                _place(each.chunk, each.start_line),
+                clean_line(each.kind or ""),
+                clean_line(each.name),
+                clean_line(each.signature or "")[:80],
+                {"case": "(other case)", "start": "(prefix)"}.get(each.match, ""),
+            )
+            for each in found
+        ]
+        for line in table(rows):
+            session.emit(line)
     else:
         kind_text = f" of kind {kind!r}" if kind else ""
         session.note(f"no symbol{kind_text} matches {name!r}; to search all text, run: dowse search {name}")
@@ -151,21 +160,6 @@ def related(session: CommandSession, target: str, relations: tuple[str, ...], li
     else:
         session.note(f"{target} has no links" + (f" of type {', '.join(relations)}" if relations else ""))
     return Exit.HITS if found.neighbours else Exit.NOTHING
-
-
-def _print_symbols(session: CommandSession, found: Iterable[SymbolMatch]) -> None:
-    rows = [
-        (
-            _place(each.chunk, each.start_line),
-            clean_line(each.kind or ""),
-            clean_line(each.name),
-            clean_line(each.signature or "")[:80],
-            {"case": "(other case)", "start": "(prefix)"}.get(each.match, ""),
-        )
-        for each in found
-    ]
-    for line in table(rows):
-        session.emit(line)
 
 
 def _print_outlines(session: CommandSession, found: tuple[DocumentOutline, ...]) -> None:

@@ -43,14 +43,13 @@ class PreparedModel(msgspec.Struct, frozen=True):
 
 
 def prepared(weights: ModelWeights, pooling: Pooling, *, exact: bool, folder: Path | None = None) -> PreparedModel:
-    """Load from `folder`, or make and cache there.
-
-    Weights in fp32 are not cached: they are as large as the model.
-    """
+    """Load from `folder`, or make and cache there; not in fp32, which is as large as the model."""
     if folder is None or exact:
         return PreparedModel(encoder_graph(weights.shape, pooling, exact=exact), graph_tensors(weights, exact=exact))
     key = json.dumps([_LAYOUT, pooling, state(weights.files)])
-    file = folder / f"{_name(weights.files[0])}.arrays"
+    # The name has the folder and a hash of its path, so that two folders of one name do not collide.
+    place = weights.files[0].absolute()
+    file = folder / f"{place.parent.name}-{hashlib.sha256(str(place).encode()).hexdigest()[:8]}.arrays"
     arrays = kept(file, key)
     if arrays is not None:
         return PreparedModel(arrays[_GRAPH].tobytes(), _part(arrays, _TENSOR), _part(arrays, _PAIRS) or None)
@@ -64,12 +63,6 @@ def prepared(weights: ModelWeights, pooling: Pooling, *, exact: bool, folder: Pa
 
 def _part(arrays: Arrays, prefix: str) -> dict[str, NDArray[Any]]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def _name(file: Path) -> str:
-    """Name the cache file after the folder and its path, so that two folders of one name do not collide."""
-    place = file.absolute()
-    return f"{place.parent.name}-{hashlib.sha256(str(place).encode()).hexdigest()[:8]}"
 
 
 _MAGIC = b"DOWSEARR"

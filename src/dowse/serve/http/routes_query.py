@@ -22,7 +22,8 @@ _EVENTS = event_schema("first", "order", "done")
 
 def query_operations(context: RequestContext) -> list[Operation]:
     api, backend, config = Operations(context, "query"), context.backend, context.backend.engine.config
-    in_url = request_parameters()
+    in_url, in_body = request_parameters(), request_schema()
+    target_too = {"properties": in_body["properties"] | {"target": _TARGET}, "required": ["text", "target"]}
 
     async def found(request: Request, parsed: ParsedRequest) -> Response:
         return await context.answer(
@@ -35,7 +36,7 @@ def query_operations(context: RequestContext) -> list[Operation]:
             raise BadRequestError("missing field 'target': a chunk id, source/path or source/path:line")
         return await context.answer(request, lambda: backend.explain(parsed.request, target))
 
-    @api.add("/v1/query", "QueryResult", method="POST", body=request_schema())
+    @api.add("/v1/query", "QueryResult", method="POST", body=in_body)
     async def query(request: Request) -> Response:
         """Run a query. Returns the object that `dowse search --json` prints."""
         parsed, _ = parse_json(await context.body(request), config)
@@ -64,7 +65,7 @@ def query_operations(context: RequestContext) -> list[Operation]:
         parsed, others = parse_url(request.query_params.multi_items(), config, also=["target"])
         return await explained(request, parsed, others.get("target"))
 
-    @api.add("/v1/explain", {"type": "object"}, method="POST", body=_with_target(request_schema()))
+    @api.add("/v1/explain", {"type": "object"}, method="POST", body=in_body | target_too)
     async def explain_body(request: Request) -> Response:
         """Explain, with the query and its `target` in a body."""
         parsed, others = parse_json(await context.body(request), config, also=["target"])
@@ -81,7 +82,3 @@ def _events(context: RequestContext, parsed: ParsedRequest) -> Iterator[tuple[st
 def _check_unpaged(parsed: ParsedRequest) -> None:
     if parsed.cursor is not None or parsed.facets:
         raise BadRequestError("only /v1/search and /v1/query support cursor and facets; remove both fields")
-
-
-def _with_target(schema: Schema) -> Schema:
-    return schema | {"properties": schema["properties"] | {"target": _TARGET}, "required": ["text", "target"]}

@@ -178,10 +178,7 @@ async def serve_stdio(backend: LazyBackend, *, allow_write: bool = False) -> Non
 
 
 def http_app(backend: Backend, *, allow_write: bool = False) -> Starlette:
-    """Make the application for `/mcp` of the HTTP server: stateless, with JSON answers.
-
-    The caller enters its lifespan and checks Host and Origin of requests, as for all other routes.
-    """
+    """Make the application for `/mcp`, stateless, with JSON answers; the caller checks Host and Origin."""
     app = server(LazyBackend(lambda: backend), allow_write=allow_write)
     return app.streamable_http_app(
         streamable_http_path="/mcp",

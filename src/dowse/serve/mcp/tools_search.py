@@ -79,9 +79,6 @@ def read(backend: Backend, arguments: takes.ReadArguments) -> answers.ReadAnswer
     )
 
 
-# --- shared by all tools ----------------------------------------------------------------------------
-
-
 def paging_of(tool: str, arguments: Any, limit: int | None = None) -> TokenPaging:
     """Identify a call by its arguments, except those for the size of the answer."""
     shown = ("cursor", "budget_tokens", "limit")
@@ -129,9 +126,6 @@ def title(chunk: Object) -> str:
     """Return the symbol, headings or document title of a chunk."""
     headings = _HEADING.sub("", chunk["section_path"] or "")
     return safe_line(chunk["qualified_name"] or chunk["symbol_name"] or headings or chunk["document_title"])
-
-
-# --- helpers ----------------------------------------------------------------------------------------
 
 
 def _request(backend: Backend, arguments: takes.SearchArguments) -> QueryRequest:

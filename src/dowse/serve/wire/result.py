@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from dowse.reports import IndexReport
     from dowse.types import AnyChunk, QueryResult
 
-
-Object = dict[str, Any]
-"""JSON object."""
+Object = dict[str, Any]  # of JSON
 
 
 class Exit(IntEnum):
