@@ -1,4 +1,4 @@
-"""Metadata of a hit for other frameworks; metadata and loaded documents of other frameworks for an index."""
+"""Metadata of a hit for other frameworks; their metadata and loaded documents for an index."""
 
 from __future__ import annotations
 

@@ -14,14 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dowse.serve.best_line import MarkedLine, Marker
-from dowse.serve.plain_text import (
-    ChunkLocation,
-    ChunkLocator,
-    clean_line,
-    explain_lines,
-    forced,
-    wants_colour,
-)
+from dowse.serve.plain_text import ChunkLocation, ChunkLocator, clean_line, explain_lines, forced, wants_colour
 from dowse.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

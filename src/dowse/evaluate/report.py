@@ -53,7 +53,11 @@ def _head(rows: Sequence[AblationRow]) -> Iterator[str]:
 def _quality(rows: Sequence[AblationRow]) -> Iterator[str]:
     compared = [rows[0], *rows[1:4], *(row for row in rows if row.setting.name.startswith("rrf 60, three"))]
     yield "<h2>Scores by collection</h2>"
-    yield _legend([row.setting.name for row in compared])
+    items = (
+        f'<span><i style="background:var(--c{number})"></i>{escape(row.setting.name)}</span>'
+        for number, row in enumerate(compared)
+    )
+    yield f'<p class="legend">{"".join(items)}</p>'
     groups = []
     for number, run in enumerate(rows[0].runs):
         groups.append((run.dataset, [_bar(row.runs[number], colour) for colour, row in enumerate(compared)]))
@@ -142,11 +146,6 @@ def _risk(answered: Sequence[ScoredQuery]) -> charts.Points:
     figures = [each.metrics[MAIN] for each in sorted(answered, key=lambda each: -each.confidence)]
     sizes = sorted({max(round(len(figures) * step / _POINTS), 1) for step in range(1, _POINTS + 1)})
     return [(size / len(figures), sum(figures[:size]) / size) for size in sizes]
-
-
-def _legend(names: Sequence[str]) -> str:
-    items = (f'<span><i style="background:var(--c{n})"></i>{escape(name)}</span>' for n, name in enumerate(names))
-    return f'<p class="legend">{"".join(items)}</p>'
 
 
 def _table(cells: tables.Cells) -> str:

@@ -49,7 +49,7 @@ def read_qrels(file: Path) -> Grades:
 
 
 def read_run(file: Path) -> dict[str, list[str]]:
-    """Read rankings by query, sorted by score as trec_eval does; equal scores keep the order of their ranks."""
+    """Read rankings by query, sorted by score as trec_eval does; equal scores keep the order of ranks."""
     rows: dict[str, list[tuple[float, int, str]]] = {}
     for where, fields in rows_of(file, 6, "query-id Q0 document-id rank score tag"):
         question, _, document, rank, score, _ = fields

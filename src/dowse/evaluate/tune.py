@@ -1,4 +1,4 @@
-"""Tuning of search settings by cross-validation on judged queries, and the profile file that keeps them.
+"""Tuning of search settings by cross-validation on judged queries, and the file of tuned profiles.
 
 Settings are chosen on some queries and tried on others: each of several collections is held out in turn; a single one
 is split into five parts. A change is advised only if its gain on held-out queries is significant and no collection

@@ -35,12 +35,9 @@ class RelatedChunks(msgspec.Struct, frozen=True):
 def related(
     chunks: Sequence[Chunk], reader: StoreReader, *, relations: Collection[str] = (), limit: int = 50
 ) -> RelatedChunks:
-    """Find linked chunks, the heaviest edges first, structure last; only `relations` if given.
-
-    Edges between the given chunks are omitted, and for several chunks the edges of structure, too.
-    """
+    """Find chunks linked from outside, the heaviest edges first, structure last; only `relations` if given."""
     ids = {chunk.id for chunk in chunks}
-    hidden = STRUCTURE if len(ids) > 1 else ()
+    hidden = STRUCTURE if len(ids) > 1 else ()  # several chunks show what they are linked to, not how they follow
     edges: dict[tuple[str, str, str], tuple[Edge, bool]] = {}
     for incoming in (False, True):
         for edge in reader.neighbours(sorted(ids), incoming=incoming):

@@ -15,9 +15,8 @@ from dowse.identity import embedded_text
 from dowse.models import registry
 from dowse.models.checks import CHARACTERS_PER_TOKEN, in_threads, plain
 from dowse.models.choose import NONE, PATH_STARTS, on_this_machine
-from dowse.models.onnx.encoder import Encoder
 from dowse.models.onnx.graph_builder import pair_graph
-from dowse.models.onnx.prepared import PreparedModel
+from dowse.models.onnx.prepared import Encoder, PreparedModel
 from dowse.models.onnx.quantise import graph_tensors
 from dowse.models.onnx.recipe import identity
 from dowse.models.onnx.weights import FolderWeights, open_weights

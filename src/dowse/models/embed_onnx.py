@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from dowse.errors import ModelUnavailableError
 from dowse.models.checks import CHARACTERS_PER_TOKEN, in_threads, plain, unit_rows
-from dowse.models.onnx.encoder import Encoder
-from dowse.models.onnx.prepared import prepared
+from dowse.models.onnx.prepared import Encoder, prepared
 from dowse.models.onnx.recipe import Recipe
 from dowse.models.onnx.tokenizer import TokenIds
 from dowse.models.onnx.weights import open_weights

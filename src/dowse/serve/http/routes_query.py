@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from starlette.requests import Request
@@ -55,7 +54,9 @@ def query_operations(context: RequestContext) -> list[Operation]:
         """
         parsed, _ = parse_url(request.query_params.multi_items(), config)
         _check_unpaged(parsed)
-        return await context.stream(request, lambda: _events(context, parsed))
+        return await context.stream(
+            request, lambda: ((each["event"], wire.encode(each)) for each in backend.stream(parsed.request))
+        )
 
     @api.add("/v1/explain", {"type": "object"}, parameters=(*in_url, _TARGET_PARAMETER))
     async def explain(request: Request) -> Response:
@@ -72,11 +73,6 @@ def query_operations(context: RequestContext) -> list[Operation]:
         return await explained(request, parsed, others.get("target"))
 
     return api.found
-
-
-def _events(context: RequestContext, parsed: ParsedRequest) -> Iterator[tuple[str, bytes]]:
-    for event in context.backend.stream(parsed.request):
-        yield event["event"], wire.encode(event)
 
 
 def _check_unpaged(parsed: ParsedRequest) -> None:

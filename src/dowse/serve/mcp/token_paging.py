@@ -47,7 +47,7 @@ class TokenPaging(Struct, frozen=True):
     def page(
         self, rows: Sequence[T], key: Callable[[T], str], make: Callable[[T], U], encodings: Encodings
     ) -> TokenPage[U]:
-        """Make items until an encoding fills the budget; the first always fits, or empty pages would never end."""
+        """Make items until an encoding fills the budget; always one, or empty pages would never end."""
         start, before = self.start
         left = self.budget_tokens - FRAME_TOKENS
         made: list[U] = []

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from dowse.errors import BadRequestError, NotFoundError
 from dowse.serve.backend import Backend
-from dowse.serve.best_line import MarkedLine, Marker
+from dowse.serve.best_line import Marker
 from dowse.serve.mcp import answers
 from dowse.serve.mcp import arguments as takes
 from dowse.serve.mcp.schema import plain
@@ -138,7 +137,9 @@ def _request(backend: Backend, arguments: takes.SearchArguments) -> QueryRequest
 def _hit(row: Object, naming: SourceNaming, marker: Marker, item_tokens: int, *, whole: bool) -> answers.SearchHit:
     text, first = row["text"], row["start_line"]
     if not whole:
-        lines = _trimmed(marker.snippet(safe_text(text), first, row["symbol_name"], SNIPPET_LINES))
+        lines = marker.snippet(safe_text(text), first, row["symbol_name"], SNIPPET_LINES)
+        filled = [at for at, line in enumerate(lines) if line.text.strip()] or [0]
+        lines = lines[filled[0] : filled[-1] + 1]
         text, first = "\n".join(line.text for line in lines), lines[0].number
     return answers.SearchHit(
         **naming.lines(row),
@@ -149,12 +150,6 @@ def _hit(row: Object, naming: SourceNaming, marker: Marker, item_tokens: int, *,
         confidence=round(row["confidence"] or 0.0, _CONFIDENCE_DIGITS),
         stale=bool(row["stale"]),
     )
-
-
-def _trimmed(lines: Sequence[MarkedLine]) -> Sequence[MarkedLine]:
-    """Drop blank lines at the ends."""
-    filled = [at for at, line in enumerate(lines) if line.text.strip()] or [0]
-    return lines[filled[0] : filled[-1] + 1]
 
 
 def _read_chunk(backend: Backend, arguments: takes.ReadArguments) -> answers.ReadAnswer:

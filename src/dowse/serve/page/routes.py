@@ -151,7 +151,7 @@ def _searched(page: PageContext, request: Request) -> Values:
 
 
 def _search_events(page: PageContext, request: Request) -> Iterator[tuple[str, bytes]]:
-    """Yield parts of the search page as events `first`, `order` and `done`, with pages and facets, or `problem`."""
+    """Yield parts of the page as events `first`, `order` and `done`, with pages and facets, or `problem`."""
     try:
         query = page.query(request)
         with closing(page.context.backend.stream(query.request)) as events:  # type: ignore[type-var]
