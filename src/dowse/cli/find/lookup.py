@@ -50,19 +50,15 @@ def _print(session: CommandSession, chunks: Sequence[Chunk], target: str) -> Non
         if chunk.document_id != document:
             first = first if document is None else 1
             document = chunk.document_id
-        session.note(_heading(chunk))
+        about = chunk.qualified_name or chunk.section_path or chunk.document_title
+        place = clean_path(chunk.source_uri) + (f":{chunk.start_line}-{chunk.end_line}" if chunk.start_line else "")
+        session.note(f"{place}  {clean_line(about)}  {chunk.corpus_type}  {chunk.id}")
         for number, line in _numbered(chunk):
             if number is None:
                 session.emit(line)
             elif number >= first and (last is None or number <= last):
                 session.emit(f"{number:>6}  {line}".rstrip())
                 first = number + 1
-
-
-def _heading(chunk: Chunk) -> str:
-    about = chunk.qualified_name or chunk.section_path or chunk.document_title
-    lines = f":{chunk.start_line}-{chunk.end_line}" if chunk.start_line else ""
-    return f"{clean_path(chunk.source_uri)}{lines}  {clean_line(about)}  {chunk.corpus_type}  {chunk.id}"
 
 
 def _numbered(chunk: Chunk) -> list[tuple[int | None, str]]:

@@ -32,7 +32,11 @@ _CONFIDENCE_DIGITS = 2
 def search(backend: Backend, arguments: takes.SearchArguments) -> answers.SearchAnswer:
     """Run a query. All pages share one ranking, so no result repeats."""
     paging = paging_of("search", arguments, limit=arguments.limit)
-    result = backend.query(_request(backend, arguments))
+    named = ("corpus", "path", "repo", "language", "service", "source")
+    filters: dict[str, Any] = {f"{name}_filter": (value,) for name in named if (value := getattr(arguments, name))}
+    profile = backend.engine.config.profile
+    request = QueryRequest(arguments.query, syntax="operators", top_k=takes.MOST_HITS, profile=profile, **filters)
+    result = backend.query(request)
     marker, naming = Marker(arguments.query, Tokenizer()), SourceNaming.of(backend)
 
     def hit(row: Object) -> answers.SearchHit:
@@ -125,13 +129,6 @@ def title(chunk: Object) -> str:
     """Return the symbol, headings or document title of a chunk."""
     headings = _HEADING.sub("", chunk["section_path"] or "")
     return safe_line(chunk["qualified_name"] or chunk["symbol_name"] or headings or chunk["document_title"])
-
-
-def _request(backend: Backend, arguments: takes.SearchArguments) -> QueryRequest:
-    named = ("corpus", "path", "repo", "language", "service", "source")
-    filters: dict[str, Any] = {f"{name}_filter": (value,) for name in named if (value := getattr(arguments, name))}
-    profile = backend.engine.config.profile
-    return QueryRequest(arguments.query, syntax="operators", top_k=takes.MOST_HITS, profile=profile, **filters)
 
 
 def _hit(row: Object, naming: SourceNaming, marker: Marker, item_tokens: int, *, whole: bool) -> answers.SearchHit:

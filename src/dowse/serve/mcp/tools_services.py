@@ -33,8 +33,11 @@ def find_references(backend: Backend, arguments: takes.FindReferencesArguments) 
 
     def alone(row: ReferenceLine) -> answers.FileReferences:
         """Make an item of one line, so that pages break between lines; lines of a file are grouped afterwards."""
-        lines = naming.lines(chunk_object(row.chunk))
-        return answers.FileReferences(lines["path"], (_reference(row, paging.item_tokens),), lines["source"])
+        chunk = chunk_object(row.chunk)
+        around = "" if row.definition else title(chunk | {"document_title": ""})
+        text = shortened(safe_line(row.text, longest=400), paging.item_tokens)
+        lines, reference = naming.lines(chunk), answers.McpReference(text, row.line, around, row.definition)
+        return answers.FileReferences(lines["path"], (reference,), lines["source"])
 
     page = paging.page(rows, "{0.chunk.source_uri}:{0.line}".format, alone, encodings)
     notes = [_BY_NAME] if rows else ["only its definition contains it; call again with definitions=true"]
@@ -104,12 +107,6 @@ def reindex(backend: Backend, arguments: takes.ReindexArguments) -> answers.Rein
         ),
         notes=() if job["state"] == "done" else (running,),
     )
-
-
-def _reference(row: ReferenceLine, item_tokens: int) -> answers.McpReference:
-    around = "" if row.definition else title(chunk_object(row.chunk) | {"document_title": ""})
-    text = shortened(safe_line(row.text, longest=400), item_tokens)
-    return answers.McpReference(text, row.line, around, row.definition)
 
 
 def _node(row: Object, calls: Sequence[str], called_by: Sequence[str]) -> answers.ServiceNode:
