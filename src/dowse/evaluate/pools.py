@@ -67,11 +67,6 @@ class CandidateVectors(msgspec.Struct, frozen=True, eq=False):
     matrix: Matrix
     there: Mask
 
-    @classmethod
-    def of(cls, runner: QueryRunner, pools: Sequence[CandidatePool]) -> CandidateVectors:
-        ids = np.unique(np.concatenate([pool.ids for pool in pools]))
-        return cls(ids, *runner.reader.vectors(ids))
-
     def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
         rows = np.searchsorted(self.ids, ids)
         return self.matrix[rows], self.there[rows]
@@ -137,7 +132,8 @@ def pools_of(
             report(Progress(phase, number, len(questions)))
     if runner.embedder is None:
         return found
-    vectors = CandidateVectors.of(runner, found)
+    ids = np.unique(np.concatenate([pool.ids for pool in found]))
+    vectors = CandidateVectors(ids, *runner.reader.vectors(ids))
     return [msgspec.structs.replace(pool, vectors=vectors) for pool in found]
 
 

@@ -26,8 +26,8 @@ from dowse.query.context import estimated_tokens
 from dowse.query.plan.profiles import POOL_FACTOR, Profile
 from dowse.serve.backend import Backend
 from dowse.serve.mcp.arguments import DEFAULT_HITS, MOST_HITS
+from dowse.serve.mcp.server import TOOLS
 from dowse.serve.mcp.token_paging import DEFAULT_TOKENS
-from dowse.serve.mcp.tool_table import TOOLS
 from dowse.serve.plain_text import plural
 from dowse.serve.wire.result import Exit
 from dowse.store.embedded import EmbeddedStore

@@ -60,9 +60,6 @@ def parse_page_url(pairs: Iterable[tuple[str, str]], config: Config) -> PageQuer
     return PageQuery(kept, own.get("q", ""), parsed, own.get("why", ""), own.get("target", ""))
 
 
-# --- links ------------------------------------------------------------------------------------------
-
-
 def address(pairs: Iterable[tuple[str, str]], path: str = "/") -> str:
     query = urlencode(list(pairs), errors="replace")
     return f"{path}?{query}" if query else path
