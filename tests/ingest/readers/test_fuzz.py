@@ -4,7 +4,6 @@ DOWSE_THOROUGH=1 draws new inputs, and ten times as many.
 """
 
 import json
-import time
 
 import msgspec
 import pytest
@@ -162,18 +161,13 @@ OPENINGS = {
 
 @pytest.mark.parametrize(("name", "part"), [(name, part) for name, parts in OPENINGS.items() for part in parts])
 def test_a_hostile_file_makes_no_more_text_than_its_size_allows(name: str, part: str) -> None:
-    """Of twice the input comes about twice the text, and it takes about twice the time."""
+    """Four times the input makes about four times the text."""
     readers = find_readers()
     reader = FileReader(readers)
 
-    def read(size: int) -> tuple[int, float]:
+    def read(size: int) -> int:
         data = (part * (size // len(part) + 1)).encode()
-        started = time.thread_time()
         document = reader.read(Task("s", name, name, classify(name, readers), 10**9, explicit=True, data=data)).document
-        took_s = time.thread_time() - started
-        return sum(len(msgspec.msgpack.encode(chunk)) for chunk in document.chunks) if document else 0, took_s
+        return sum(len(msgspec.msgpack.encode(chunk)) for chunk in document.chunks) if document else 0
 
-    read(1_000)
-    (small, small_s), (large, large_s) = read(15_000), read(60_000)
-    assert large <= 8 * small + 200_000
-    assert large_s <= 8 * small_s + 0.1
+    assert read(60_000) <= 8 * read(15_000) + 200_000

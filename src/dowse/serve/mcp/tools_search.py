@@ -35,7 +35,9 @@ def search(backend: Backend, arguments: takes.SearchArguments) -> answers.Search
     named = ("corpus", "path", "repo", "language", "service", "source")
     filters: dict[str, Any] = {f"{name}_filter": (value,) for name in named if (value := getattr(arguments, name))}
     profile = backend.engine.config.profile
-    request = QueryRequest(arguments.query, syntax="operators", top_k=takes.MOST_HITS, profile=profile, **filters)
+    request = QueryRequest(
+        arguments.query, syntax="operators", group="document", top_k=takes.MOST_HITS, profile=profile, **filters
+    )
     result = backend.query(request)
     marker, naming = Marker(arguments.query, Tokenizer()), SourceNaming.of(backend)
 

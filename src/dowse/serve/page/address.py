@@ -40,7 +40,7 @@ class PageQuery(Struct, frozen=True):
     def request(self) -> QueryRequest:
         if self.parsed is None:
             raise BadRequestError("missing query; type one, or send it as `q`")
-        return replace(self.parsed.request, explain=True)
+        return replace(self.parsed.request, explain=True, group=self.parsed.request.group or "document")
 
 
 def parse_page_url(pairs: Iterable[tuple[str, str]], config: Config) -> PageQuery:

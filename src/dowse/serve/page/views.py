@@ -64,15 +64,16 @@ def _truth(name: str, label: str, own: Mapping[str, str], usual: bool) -> Values
 def result_view(row: Row, query: PageQuery, editor: EditorLinks, stage: str = FINAL) -> Values:
     """Convert a result in the wire format, also that of an unfinished stream."""
     cursor = dict(query.pairs).get("cursor", "")
-    rows, about = row["chunks"], row["query_metadata"]
+    ranked = [each["chunks"] for each in row["groups"]] or [[each] for each in row["chunks"]]
+    about = row["query_metadata"]
     slowest = max(about["stages"].values(), default=0.0) or 1.0
     base, next_cursor = fresh(query.pairs), row.get("next_cursor")
     coverage = about["embedding_coverage"]
     facts = [f"{about['chunks']:,} chunks", about["fusion"] or "", about["model"] or "keyword search only"]
     facts += [f"{coverage:.0%} of chunks embedded"] if 0 < coverage < 1 else []
     return dict(
-        groups=groups(rows, query.text, editor, 1 + (Cursor.parse(cursor).offset if cursor else 0)),
-        hit_count=len(rows),
+        groups=groups(ranked, query.text, editor, 1 + (Cursor.parse(cursor).offset if cursor else 0)),
+        hit_count=sum(map(len, ranked)),
         chunks=about["chunks"],
         total_ms=about["total_ms"],
         stage=stage,
