@@ -92,7 +92,7 @@ def main() -> None:
     for part in (_building, _asking, _recall, _updating, _processes, _ingesting, _embedding):
         part(run)
     if not run.quick and chunks <= BAR_CHUNKS:
-        run.show(Figure("core install", commands.install_mb(), "MB", 250, 200, at_most=True))
+        run.show(Figure("core install", commands.install_mb(), "MB", 260, 200, at_most=True))
     kept = cache.folder("results") / f"engine-{chunks}{'-quick' if run.quick else ''}.json"
     for place in {kept, options.json or kept}:
         save(place, chunks, run.figures, run.details, run.versions)

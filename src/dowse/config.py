@@ -163,7 +163,10 @@ def user_file(env: Mapping[str, str]) -> Path:
 
 def project_file(start: Path) -> Path | None:
     """Find the nearest dowse.toml, or pyproject.toml with [tool.dowse], up to the root of the project."""
-    for folder in _up_to_root(start):
+    index = find_index(start)
+    root = _git_root(start) or (index.parent if index else start)  # of the project; else only `start` is searched
+    folders = (start, *start.parents)
+    for folder in folders[: folders.index(root) + 1]:
         if (folder / PROJECT_FILE).is_file():
             return folder / PROJECT_FILE
         if (folder / "pyproject.toml").is_file() and _table(folder / "pyproject.toml"):
@@ -202,7 +205,6 @@ def unset_setting(file: Path, name: str) -> bool:
 
 
 def _rows(file: Path, name: str) -> tuple[list[str], int | None]:
-    """Read the lines of a settings file and find the one that sets a key, before the first table."""
     rows = _read(file).splitlines() if file.exists() else []
     tables = next((at for at, row in enumerate(rows) if row.lstrip().startswith("[")), len(rows))
     return rows, next((at for at, row in enumerate(rows[:tables]) if re.match(rf"\s*{name}\s*=", row)), None)
@@ -253,37 +255,26 @@ def _checked(project: Path, values: dict[str, Any], env: Mapping[str, str]) -> d
         else:
             harmless = known.name != "llm_base_url" and trust.is_plain_model(value)
         if not harmless and not trust.is_trusted(project, str(value), env):
-            effect = _EFFECTS[known.name]
-            raise BadRequestError(f"{known.name} in {trust.refusal(project, str(value), effect)}")
+            raise BadRequestError(f"{known.name} in {trust.refusal(project, str(value), _EFFECTS[known.name])}")
     return values
 
 
 def _from_file(file: Path) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in _table(file).items():
+        # Of tables, only the outer shape is checked here: the query and ingest packages read their keys.
         if key == PROFILES:
-            values[key] = _profile_tables(value, file)
-            continue
-        if key == KINDS:
-            values[key] = _kind_tables(value, file)
-            continue
-        known = _known(FORMER_NAMES.get(key, key), f"{file}: unknown key")
-        values[known.name] = _from_toml(known, value, file)
+            if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
+                raise BadRequestError(f"{file}: profiles must be tables; write [profiles.NAME] and keys below it")
+            values[key] = value
+        elif key == KINDS:
+            if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
+                raise BadRequestError(f"{file}: kinds must be tables; write [[kinds]] and keys below it")
+            values[key] = tuple(value)
+        else:
+            known = _known(FORMER_NAMES.get(key, key), f"{file}: unknown key")
+            values[known.name] = _from_toml(known, value, file)
     return values
-
-
-def _profile_tables(value: object, file: Path) -> dict[str, Any]:
-    """Check the outer shape only; the query package reads the keys."""
-    if not isinstance(value, dict) or not all(isinstance(table, dict) for table in value.values()):
-        raise BadRequestError(f"{file}: profiles must be tables; write [profiles.NAME] and keys below it")
-    return value
-
-
-def _kind_tables(value: object, file: Path) -> tuple[Mapping[str, Any], ...]:
-    """Check the outer shape only; the ingest package reads the rules."""
-    if not isinstance(value, list) or not all(isinstance(table, dict) for table in value):
-        raise BadRequestError(f"{file}: kinds must be tables; write [[kinds]] and keys below it")
-    return tuple(value)
 
 
 def _table(file: Path) -> dict[str, Any]:
@@ -331,20 +322,15 @@ def _from_text(known: ConfigKey, text: str, where: str, folder: Path | None = No
         if not text.strip():
             raise BadRequestError(f"{where} is blank; remove it or give it a value")
         return text
-    if known.kind == "size":
-        return _positive(_size_bytes(text, where), where)
+    if known.kind == "size":  # 4MB, 500 kB, 1.5g or plain bytes; a kilobyte is 1,024 bytes
+        match = _SIZE.fullmatch(text.strip())
+        if match is None:
+            raise BadRequestError(f"{where} is {text!r}, but must be a size such as 500KB, 4MB or plain bytes")
+        return _positive(int(float(match[1]) * 1024 ** _POWERS[match[2].lower()]), where)
     try:
         return _positive(int(text), where)
     except ValueError as err:
         raise BadRequestError(f"{where} is {text!r}, but must be a whole number") from err
-
-
-def _size_bytes(text: str, where: str) -> int:
-    """Parse `4MB`, `500 kB`, `1.5g` or plain bytes; a kilobyte is 1,024 bytes."""
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise BadRequestError(f"{where} is {text!r}, but must be a size such as 500KB, 4MB or plain bytes")
-    return int(float(match[1]) * 1024 ** _POWERS[match[2].lower()])
 
 
 def _positive(value: int, where: str) -> int:
@@ -363,17 +349,6 @@ def _known(name: str, complaint: str) -> ConfigKey:
         advice = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(names)}"
         raise BadRequestError(f"{complaint} {name!r}; {advice}")
     return found
-
-
-def _up_to_root(start: Path) -> Iterator[Path]:
-    """Yield `start` and its parents up to the project's root; without a root only `start`."""
-    root = _git_root(start)
-    index = find_index(start)
-    root = root or (index.parent if index else start)
-    for folder in (start, *start.parents):
-        yield folder
-        if folder == root:
-            return
 
 
 def _git_root(start: Path) -> Path | None:

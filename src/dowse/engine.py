@@ -261,10 +261,7 @@ class Engine(AsyncStream):
     def add(
         self, documents: Iterable[NewDocument | Mapping[str, Any] | bytes], *, embed: bool = True, wait_s: float = 0.0
     ) -> IndexReport:
-        """Add or replace documents that have no file, by source and id. Words are searchable when vectors start.
-
-        `wait_s`: seconds to wait for another writer.
-        """
+        """Add or replace documents that have no file, by source and id. Words are searchable when vectors start."""
         from dowse.ingest.documents import add_documents
 
         with closing(self._store.writer(wait_s=wait_s)) as writer:
@@ -338,7 +335,6 @@ class Engine(AsyncStream):
         return related(self._meant(target), self._store.reader(), relations=relations, limit=limit)
 
     def _meant(self, target: str) -> tuple[Chunk, ...]:
-        """Return the chunks of a place, or those that define a name."""
         try:
             return self.show(target)
         except NotFoundError as err:

@@ -33,39 +33,31 @@ META = "meta."  # "meta.team" is the user's own key "team"
 
 
 @dataclass(frozen=True)
-class Eq:
+class _OneValue:
     field: str
     value: Value
 
 
-@dataclass(frozen=True)
-class Ne:
+class Eq(_OneValue):
+    pass
+
+
+class Ne(_OneValue):
     """Holds for chunks without the field, too."""
 
-    field: str
-    value: Value
+
+class Gt(_OneValue):
+    """Strictly above. Numbers when both sides read as numbers, else text."""
+
+
+class Lt(_OneValue):
+    """Strictly below. Numbers when both sides read as numbers, else text."""
 
 
 @dataclass(frozen=True)
 class In:
     field: str
     values: tuple[Value, ...]
-
-
-@dataclass(frozen=True)
-class Gt:
-    """Strictly above. Numbers when both sides read as numbers, else text."""
-
-    field: str
-    value: Value
-
-
-@dataclass(frozen=True)
-class Lt:
-    """Strictly below. Numbers when both sides read as numbers, else text."""
-
-    field: str
-    value: Value
 
 
 @dataclass(frozen=True)
@@ -118,7 +110,6 @@ class Not:
 
 Clause = Comparison | Or | Not
 Filter = tuple[Clause, ...]
-EVERYTHING: Filter = ()
 DEEPEST = 16  # Or and Not inside each other; chosen
 
 
@@ -222,21 +213,16 @@ def moment_seconds(moment: Moment) -> float:
         raise BadRequestError(f"{moment!r} is not a time; use ISO 8601, a datetime or seconds since the epoch") from err
 
 
+_BUILDERS: dict[str, Callable[..., Clause]] = {
+    "corpus_filter": by_corpus, "service_filter": by_service, "repo_filter": by_repo, "document_filter": by_document,
+    "source_filter": by_source, "language_filter": by_language, "path_filter": by_path,
+    "section_filter": by_section_type, "channel_filter": by_channel, "author_filter": by_author,
+}  # fmt: skip
+
+
 def from_request(request: QueryRequest) -> Filter:
     """All the filters of a request as one."""
-    tuples: tuple[tuple[tuple[str, ...], Callable[..., Clause]], ...] = (
-        (request.corpus_filter, by_corpus),
-        (request.service_filter, by_service),
-        (request.repo_filter, by_repo),
-        (request.document_filter, by_document),
-        (request.source_filter, by_source),
-        (request.language_filter, by_language),
-        (request.path_filter, by_path),
-        (request.section_filter, by_section_type),
-        (request.channel_filter, by_channel),
-        (request.author_filter, by_author),
-    )
-    clauses: list[Clause] = [build(*values) for values, build in tuples if values]
+    clauses: list[Clause] = [build(*values) for name, build in _BUILDERS.items() if (values := getattr(request, name))]
     clauses += [by_meta(key, value) for key, value in request.meta_filter]
     if request.created_after is not None:
         clauses.append(created_after(request.created_after))

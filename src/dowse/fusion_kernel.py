@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from dowse.ports import Ids, Ranks, Table, Values
 
-    Ids = NDArray[np.uint64]
-    Places = NDArray[np.int64]
-    Values = NDArray[np.float64]
-    Table = NDArray[np.float64]  # a leg a row, a chunk a column
-    Sums = tuple[NDArray[np.int64], Table, Values]  # ranks, parts, and the sum of these by chunk
-else:
-    Ids = Places = Values = Table = Sums = Any
-
+Sums = tuple[Ranks, Table, Values]  # ranks, parts, and the sum of these by chunk
 How = tuple[float, float, float, float, float]
 """Hubness, smoothing, the deviation that counts as none, the least weight, the largest move."""
 
@@ -23,19 +14,17 @@ How = tuple[float, float, float, float, float]
 class FusionKernel(Protocol):
     """Compiled arithmetic over the tables of a fusion, equal to that of `query.stages` to the last digit."""
 
-    def union(self, every: Ids) -> tuple[Ids, Places]:
+    def union(self, every: Ids) -> tuple[Ids, Ranks]:
         """Each id once, ascending, and where among those each entry's is."""
-        ...
 
-    def squares(self, scores: Table, places: Places, sizes: Places, shares: Values, least: float) -> Sums | None:
+    def squares(self, scores: Table, places: Ranks, sizes: Ranks, shares: Values, least: float) -> Sums | None:
         """Fusion by z with exponent 2; None where scores are missing, or not in the order of their lists."""
-        ...
 
     def smooth(
         self,
-        near: Places,
+        near: Ranks,
         likeness: Table,
-        rows: Places,
+        rows: Ranks,
         scores: Values,
         parts: Table,
         dense: int,
@@ -43,4 +32,3 @@ class FusionKernel(Protocol):
         how: How,
     ) -> tuple[Values, Values]:
         """Sums of the parts, of which the row `dense` is changed, and the part that neighbours add."""
-        ...

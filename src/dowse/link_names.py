@@ -68,7 +68,6 @@ def named_chunks(document: Document) -> dict[tuple[str, str], ChunkId]:
 
 
 def _names(chunk: Chunk, stem: str) -> list[tuple[str, str]]:
-    """Return the names of a chunk, without those of its file."""
     names: list[tuple[str, str]] = []
     if chunk.symbol_name or chunk.qualified_name or chunk.defines:  # prose has none
         spelled = {chunk.symbol_name, chunk.qualified_name, *[each.qualified_name for each in chunk.defines]}

@@ -35,8 +35,11 @@ if TYPE_CHECKING:
     Vector = NDArray[np.float32]  # unit length
     Matrix = NDArray[np.float32]  # one unit vector a row
     Mask = NDArray[np.bool_]
+    Ranks = NDArray[np.int64]
+    Order = NDArray[np.intp]
+    Table = NDArray[np.float64]  # a leg a row, a chunk a column
 else:
-    Ids = Values = Vector = Matrix = Mask = Any
+    Ids = Values = Vector = Matrix = Mask = Ranks = Order = Table = Any
 
 
 class FileKind(msgspec.Struct, frozen=True):
@@ -127,14 +130,12 @@ class Embedder(Protocol):
     @property
     def model(self) -> str:
         """The name written to the manifest; two embedders with one name must agree."""
-        ...
 
     @property
     def dimension(self) -> int: ...
 
     def embed(self, texts: Sequence[str], *, role: Role) -> Matrix:
         """One unit vector a text, in order; a vector does not depend on its neighbours in the call."""
-        ...
 
 
 class Candidate(CandidateViews, msgspec.Struct, frozen=True):
@@ -152,11 +153,9 @@ class SearchLeg(Protocol):
     @property
     def name(self) -> str:
         """Names the leg in requests and scores; a name of `LEGS` replaces that leg."""
-        ...
 
     def search(self, query: str, k: int, *, where: Filter = ()) -> Iterable[Any]:
         """The best k chunks: pairs of id and score, or results with both; higher is better."""
-        ...
 
 
 class Reranker(Protocol):
@@ -165,7 +164,6 @@ class Reranker(Protocol):
     @property
     def model(self) -> str:
         """Names the judgement: two rerankers with one name must agree, for scores are kept by it."""
-        ...
 
     def score(
         self, query: str, candidates: Sequence[Candidate], *, timeout_s: float | None = None
@@ -174,7 +172,6 @@ class Reranker(Protocol):
 
         Raises UnavailableError when it cannot judge at all.
         """
-        ...
 
 
 class LLM(Protocol):
@@ -188,7 +185,6 @@ class LLM(Protocol):
 
         Free of NaN. UnavailableError when there is none after `timeout_s`, all tries together.
         """
-        ...
 
 
 class Retriever(Protocol):
@@ -196,7 +192,6 @@ class Retriever(Protocol):
 
     def retrieve(self, query: str, top_k: int | None = None) -> Sequence[ScoredChunk]:
         """At most `top_k` hits, best first, with `final_score` in [0,1]."""
-        ...
 
 
 class ChunkReader(Protocol):

@@ -1,4 +1,4 @@
-"""What is said about an index: how a run went, what it holds, what a check found."""
+"""What is said about an index and a query: how a run went, what it holds, what a check found, what was skipped."""
 
 from __future__ import annotations
 
@@ -73,6 +73,14 @@ class Check(msgspec.Struct, frozen=True):
     state: Literal["ok", "warn", "fail"]
     detail: str
     fix: str = ""
+
+
+@dataclass(frozen=True)
+class Degradation:
+    """A stage that was skipped or answered in part, and the reason."""
+
+    stage: str
+    reason: str
 
 
 @dataclass(frozen=True)

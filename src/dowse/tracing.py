@@ -50,7 +50,8 @@ class Tracing(msgspec.Struct, frozen=True):
         whole = self.tracer.start_span(self.span, start_time=at_ns)
         if not whole.is_recording():  # OpenTelemetry is installed without an exporter
             return
-        whole.set_attributes(_attributes(facts(result)))
+        flat = {f"dowse.{name}": value for name, value in facts(result).items() if name != "stages"}
+        whole.set_attributes({name: value for name, value in flat.items() if value is not None})  # no nulls there
         inside = trace.set_span_in_context(whole)
         for stage, spent_ms in metadata.stages:
             # Legs ran in parallel and are drawn one after the other: durations are true, starts are not.
@@ -89,8 +90,3 @@ def facts(result: QueryResult) -> dict[str, Any]:
         "degraded": [each.stage for each in result.degraded],
         "stages": {stage: round(spent_ms, 3) for stage, spent_ms in metadata.stages},
     }
-
-
-def _attributes(found: dict[str, Any]) -> dict[str, Any]:
-    """Return flat attributes without nulls, as OpenTelemetry wants them; timings are the spans themselves."""
-    return {f"dowse.{name}": value for name, value in found.items() if name != "stages" and value is not None}

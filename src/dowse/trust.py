@@ -97,10 +97,9 @@ def forget(owner: Path, env: Mapping[str, str] = os.environ) -> bool:
 def record(env: Mapping[str, str] = os.environ) -> list[tuple[str, str]]:
     """Read the rows of the record: path and allowed name."""
     try:
-        rows = msgspec.json.decode(_file(env).read_bytes(), type=list[tuple[str, str]])
+        return msgspec.json.decode(_file(env).read_bytes(), type=list[tuple[str, str]])
     except (OSError, msgspec.DecodeError):
         return []
-    return rows
 
 
 def refusal(owner: Path, name: str, effect: str) -> str:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from dowse.filters import Clause, Filter, Moment
+from dowse.reports import Degradation as Degradation
 from dowse.reports import QueryMetadata
-from dowse.views import HitViews, ResultViews
+from dowse.views import HitViews
 
 ChunkId = str  # 16 hexadecimal digits: a hash of source, level, text and occurrence, so that moved lines keep it
-
 Leg = str  # one of LEGS, or the name of a leg that a user plugged in
 LEGS: tuple[Leg, ...] = ("dense", "bm25_code", "bm25_nlp")
 Role = Literal["query", "chunk"]
@@ -184,7 +184,6 @@ class QueryType(StrEnum):
 Fusion = Literal["z", "rrf", "minmax"]
 ParentMode = Literal["off", "replace", "attach"]
 Grouping = Literal["document", "none"]
-Syntax = Literal["plain", "operators"]
 
 
 @dataclass(frozen=True)
@@ -194,7 +193,7 @@ class QueryRequest:
     text: str
     top_k: int | None = None
     profile: str = "default"
-    syntax: Syntax = "plain"  # operators: read "phrases", -words and filters such as lang:go in the text
+    syntax: Literal["plain", "operators"] = "plain"  # operators: read "phrases", -words, lang:go
     group: Grouping | None = None  # document: top_k counts documents, each with its best passages
     corpus_filter: tuple[str, ...] = ()
     service_filter: tuple[str, ...] = ()
@@ -246,8 +245,7 @@ class QueryRequest:
         """Turn lists into tuples and a single name into a tuple of one, so that a request hashes."""
         own = vars(self)
         for name in _TUPLES:
-            value = own[name]
-            if type(value) is not tuple:
+            if type(value := own[name]) is not tuple:
                 own[name] = (value,) if isinstance(value, str | Clause) else tuple(value or ())
         own["rerank"] = ",".join(map(str, self.rerank)) if isinstance(self.rerank, list | tuple) else self.rerank
         own["weights"] = tuple(self.weights.items()) if isinstance(self.weights, dict) else self.weights
@@ -264,14 +262,6 @@ class Score:
     value: float  # in that stage's own unit; not comparable between stages
     rank: int  # from 1, in the list of that stage; 0 if the stage does not rank it
     why: str = ""
-
-
-@dataclass(frozen=True)
-class Degradation:
-    """A stage that was skipped or answered in part, and the reason."""
-
-    stage: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -385,7 +375,7 @@ class DocumentGroup:
 
 
 @dataclass(frozen=True)
-class QueryResult(ResultViews):
+class QueryResult:
     """Result of a query: hits, notes and timings."""
 
     query: str
@@ -400,3 +390,8 @@ class QueryResult(ResultViews):
     metadata_answer: str | None = None
     service_context: dict[str, ServiceContext] | None = None  # by service; frozen, as the edges in it
     query_metadata: QueryMetadata = field(default_factory=QueryMetadata)
+
+    @property
+    def results(self) -> tuple[ScoredChunk, ...]:
+        """The hits, under the name of other systems."""
+        return self.chunks

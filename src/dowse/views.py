@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 if TYPE_CHECKING:
-    from dowse.types import Chunk, ScoredChunk
+    from dowse.types import Chunk
 
 V = TypeVar("V")
 
@@ -61,17 +61,6 @@ class HitViews:
     def created_at(self) -> datetime | None:
         """The timestamp as a datetime."""
         return None if self.timestamp is None else datetime.fromisoformat(self.timestamp)
-
-
-class ResultViews:
-    """Other names of the fields of a result."""
-
-    if TYPE_CHECKING:
-        chunks: tuple[ScoredChunk, ...]
-
-    @property
-    def results(self) -> tuple[ScoredChunk, ...]:
-        return self.chunks
 
 
 class CandidateViews:

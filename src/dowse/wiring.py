@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from dowse.query.plan.profiles import Profile
     from dowse.store.embedded import EmbeddedStore
 
+NO_EMBEDDER = "no embedding model is in use (--embedder none)"
+NO_VECTORS = "the index has no vectors yet; run `dowse index` to compute them"
+
 
 class Components:
     """Components of one engine, shared by its queries."""
@@ -52,8 +55,7 @@ class Components:
         own = self._config
         request = text if isinstance(text, QueryRequest) else QueryRequest(text, top_k=own.top_k, profile=own.profile)
         known = set(QueryRequest.__dataclass_fields__)
-        unknown = set(fields) - known
-        if unknown:
+        if unknown := set(fields) - known:
             raise BadRequestError(f"unknown query field {sorted(unknown)[0]!r}; choose from {', '.join(sorted(known))}")
         return replace(request, **fields) if fields else request  # type: ignore[arg-type]
 
@@ -64,7 +66,7 @@ class Components:
         if "dense" not in request.legs:
             return None, ""
         if stats.model is None or not stats.vectors:
-            return None, self._no_vectors()
+            return None, NO_EMBEDDER if self._models.words_only else NO_VECTORS
         if known := self._embedders.get(stats.model):
             return known, ""
         try:
@@ -72,7 +74,7 @@ class Components:
         except ModelUnavailableError as err:
             return None, str(err)
         if embedder is None:
-            return None, "no embedding model is in use (--embedder none)"
+            return None, NO_EMBEDDER
         if embedder.model != stats.model:
             raise ModelMismatchError(
                 f"the index has vectors of {stats.model}, not of {embedder.model}; "
@@ -96,11 +98,6 @@ class Components:
         chosen = models.required(report)
         self._remember(chosen, models)
         return chosen
-
-    def _no_vectors(self) -> str:
-        if self._models.words_only:
-            return "no embedding model is in use (--embedder none)"
-        return "the index has no vectors yet; run `dowse index` to compute them"
 
     def _models_of(self, embedder: str | Embedder) -> Models:
         from dowse.models.choose import Models
@@ -149,7 +146,7 @@ class Components:
 
         return Parts(
             llm=self._llm,
-            rerank_llm=self._rerank_llm,
+            rerank_llm=self._opened(self._config.llm_rerank_model),
             legs=self._legs,
             profiles=self._profiles,
             caches=Caches(),
@@ -172,28 +169,22 @@ class Components:
     def llm(self) -> LLM:
         """Return the language model, or raise ModelUnavailableError."""
         if self._llm is None:
-            steps = {"llm_base_url": "https://host/v1", "llm_model": "NAME"}
-            missing = [
-                f"dowse config set {key} {value}" for key, value in steps.items() if not getattr(self._config, key)
-            ]
+            steps = {"llm_base_url": "https://host/v1", "llm_model": "NAME"}.items()
+            missing = [f"dowse config set {key} {value}" for key, value in steps if not getattr(self._config, key)]
             raise ModelUnavailableError(f"no language model is configured; type: {' && '.join(missing)}")
         return self._llm
 
     @cached_property
     def _llm(self) -> LLM | None:
-        if not self._config.llm_base_url or not self._config.llm_model:
-            return None  # most users have none, and need no HTTP client; half a setting must not stop a plain search
-        from dowse.models.llm import open_llm
+        # Most users have none, and need no HTTP client; half a setting must not stop a plain search.
+        return self._opened(self._config.llm_model) if self._config.llm_base_url else None
 
-        return open_llm(self._config.llm_base_url, self._config.llm_model)
-
-    @cached_property
-    def _rerank_llm(self) -> LLM | None:
-        if not self._config.llm_rerank_model:
+    def _opened(self, model: str | None) -> LLM | None:
+        if not model:
             return None
         from dowse.models.llm import open_llm
 
-        return open_llm(self._config.llm_base_url, self._config.llm_rerank_model)
+        return open_llm(self._config.llm_base_url, model)
 
     @cached_property
     def _cross_encoder(self) -> Reranker | None:

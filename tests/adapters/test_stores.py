@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import dowse
 from dowse.adapters.collection import DocumentCollection
 from dowse.adapters.foreign_filters import compared, haystack_filter, langchain_filter
-from dowse.adapters.loaded import loaded
-from dowse.adapters.metadata import restored, stored
+from dowse.adapters.metadata import loaded, restored, stored
 from dowse.engine import Engine
 from dowse.errors import BadRequestError
 from dowse.filters import Eq, Gt, In, Not, Or, Prefix, fulfils

@@ -277,7 +277,13 @@ def test_completion_knows_commands_and_flags(empty: Path) -> None:
     from click.shell_completion import BashComplete
 
     complete = BashComplete(cli, {}, "dowse", "_DOWSE_COMPLETE")
-    assert [item.value for item in complete.get_completions([], "re")] == ["related", "remove", "rebuild", "reembed"]
+    assert [item.value for item in complete.get_completions([], "re")] == [
+        "related",
+        "remove",
+        "rebuild",
+        "restore",
+        "reembed",
+    ]
     assert "--files-with-matches" in [item.value for item in complete.get_completions(["search"], "--f")]
     assert "graph_hops=" in [item.value for item in complete.get_completions(["search", "--set"], "graph_")]
 

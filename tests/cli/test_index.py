@@ -273,8 +273,10 @@ def test_a_path_that_is_not_there_is_an_error(project: Path) -> None:
 def test_piped_hits_are_one_a_line(indexed: Path) -> None:
     code, out, _ = _run("search", "retry_payment")
     assert code == 0
-    assert re.match(r"pay\.py:\d+:0\.\d{3}:\S", out.splitlines()[0])
-    assert all(re.match(r"[^:]+:\d+:\d\.\d{3}:", line) for line in out.splitlines())
+    assert out.splitlines()[0] == "pay.py:4:5:def retry_payment(order):"
+    _, scored, _ = _run("search", "--scores", "retry_payment")
+    assert re.match(r"pay\.py:4:5:0\.\d\d:def retry_payment", scored.splitlines()[0])
+    assert all(re.match(r"[^:]+:\d+:\d+:", line) for line in out.splitlines())
 
 
 def test_a_bare_query_is_a_search(indexed: Path) -> None:
@@ -307,8 +309,16 @@ def test_queries_come_from_stdin_one_a_line(indexed: Path) -> None:
     assert _run("search", stdin=b"\xff rollback\n")[0] == 0
 
 
+def test_an_unknown_language_is_noted_with_the_near_one(indexed: Path) -> None:
+    code, out, err = _run("search", "--lang", "pyton", "retry")
+    assert (code, out) == (1, "")
+    assert "did you mean 'python'?" in err
+    assert "no results" in err
+    assert _run("search", "lang:pyton retry")[2] == err
+
+
 def test_nothing_found_is_exit_code_1(indexed: Path) -> None:
-    assert _run("search", "--set", "legs=bm25_code,bm25_nlp", "xylophone") == (1, "", "")
+    assert _run("search", "--set", "legs=bm25_code,bm25_nlp", "xylophone") == (1, "", "dowse: no results\n")
 
 
 def test_a_mistyped_command_that_finds_nothing_gets_advice(indexed: Path) -> None:

@@ -19,9 +19,9 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "acme" not in path.pa
 # A module may import from its own row and from the rows above it; peers on one row do not know each other.
 ROWS: tuple[tuple[str, ...], ...] = (
     ("errors",),
-    ("globs", "filters", "types", "reports", "views", "fusion_kernel"),
+    ("globs", "filters", "types", "reports", "views"),
     ("identity", "link_names", "ports"),
-    ("tokenizer", "config", "tracing", "trust"),
+    ("tokenizer", "config", "tracing", "private_hash", "trust", "fusion_kernel"),
     ("ingest", "models", "store", "query", "sample"),
     ("lookup", "wiring"),
     ("engine",),
@@ -45,6 +45,7 @@ CORE = {
     "tokenizer",
     "config",
     "tracing",
+    "private_hash",
     "trust",
 }
 VENDORS = {

@@ -13,20 +13,23 @@ from dowse.errors import BadRequestError
 from dowse.evaluate.collection import opened
 from dowse.evaluate.datasets import JudgedQuery, load
 from dowse.evaluate.pools import CandidatePool, Knobs, figures, pools_of
-from dowse.evaluate.profile_file import Tuned, checked_name, profile_text, save_profile
 from dowse.evaluate.run import DEFAULT, QueryRunner
 from dowse.evaluate.tune import (
     ALPHAS,
     BS,
     K1S,
     Candidates,
+    Tuned,
     advice_lines,
     advice_object,
     advise,
     advise_stages,
+    checked_name,
     choice_object,
     constants,
     grid,
+    profile_text,
+    save_profile,
     scaled,
     stage_settings,
 )

@@ -331,7 +331,7 @@ def test_patches_of_a_kustomization_show_edges_on_their_lines(tmp_path: Path, in
     files = {"o/kustomization.yaml": kustomization, "o/changes.json": changes, "o/base.yaml": base + dedent(workload)}
     graph = graph_of(tmp_path / "src", files, index_folder)
     found = {edge.target: edge.description.rpartition("(")[2] for edge in graph.edges}
-    places = {"collector": 14, "cart": 21, "ads": 22, "mail": 26}
+    places = {"collector": 13, "cart": 20, "ads": 22, "mail": 26}
     assert found == {name: f"o/kustomization.yaml:{line})" for name, line in places.items()}
     assert {service.name for service in graph.services} == {"web", "collector", "cart", "mail", "ads"}
 
@@ -350,13 +350,17 @@ def test_a_helm_template_with_its_values_is_the_service_it_renders_to(tmp_path: 
             spec:
               containers:
               - name: server
+                image: {{ .Values.images.repository }}/web:{{ .Values.images.tag | default .Chart.AppVersion }}
                 env:
                 - name: CART_ADDR
                   value: "{{ .Values.cart.name }}:7070"
+                - name: MAIL_ADDR
+                  value: "{{ include "shop.mail" . }}:25"
         {{- end }}
         """
     service = "apiVersion: v1\nkind: Service\nmetadata:\n  name: {{ .Values.cart.name | quote }}\n"
     files = {
+        "shop/Chart.yaml": "apiVersion: v2\nname: shop-chart\nversion: 1.0.0\n",
         "shop/values.yaml": "web: {create: true, name: front}\ncart:\n  name: basket\n",
         "shop/templates/web.yaml": template,
         "shop/templates/cart.yaml": service,
@@ -365,6 +369,7 @@ def test_a_helm_template_with_its_values_is_the_service_it_renders_to(tmp_path: 
     assert [(edge.source, edge.target, edge.description.rpartition("(")[2]) for edge in graph.edges] == [
         ("front", "basket", "shop/templates/web.yaml:15)")
     ]
+    assert {service.name for service in graph.services} == {"front", "basket"}  # and not the chart
 
 
 def test_services_of_one_name_in_two_repositories_stay_two(tmp_path: Path, index_folder: Path) -> None:
@@ -438,6 +443,24 @@ def test_code_beside_the_manifests_of_its_service_belongs_to_it(tmp_path: Path, 
             ("order-service", ("auth-service",))
         ]
         assert engine.show(str(tmp_path / "src" / "infra" / "tool.go"))[0].service_name is None
+
+
+def test_the_folder_of_a_dockerfile_that_compose_names_belongs_to_its_service(
+    tmp_path: Path, index_folder: Path
+) -> None:
+    files = {
+        "compose.yaml": "".join(
+            f"{'services:' if name == 'cart' else ''}\n  {name}:\n    build: {{context: ./, dockerfile: '{file}'}}\n"
+            for name, file in (("cart", "${CART_FILE}"), ("mail", "src/mail/Dockerfile"))
+        ),
+        ".env": "CART_FILE=./src/cart/src/Dockerfile\n",
+        "src/cart/src/main.py": "a = 1\n",
+        "src/mail/main.py": "b = 1\n",
+    }
+    graph_of(tmp_path / "src", files, index_folder)
+    with dowse.open(index_folder, embedder="none") as engine:
+        names = [engine.show(str(tmp_path / "src" / path))[0].service_name for path in list(files)[2:]]
+    assert names == ["cart", "mail"]
 
 
 # --- names and addresses ------------------------------------------------------------------------------

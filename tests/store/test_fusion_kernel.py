@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dowse.errors import CorruptIndexError
-from dowse.fusion_kernel import FusionKernel, Sums, Table
-from dowse.ports import Found
+from dowse.fusion_kernel import FusionKernel, Sums
+from dowse.ports import Found, Table
 from dowse.query.stages.fusion import ZScore, _compiled_sums, _each_once, _sums, _union
 from dowse.query.stages.neighbour_smoothing import moved
 from dowse.query.stages.state import Column, Fused

@@ -91,7 +91,7 @@ def test_many_that_begin_one_index_at_once_all_keep_their_documents(
     dead = 0
     while dead < count:
         line = crash_writers.line()
-        assert line[0] != "fail", line
+        assert line[0] != "fail", " ".join(line)
         dead += line[0] == "dead"
     store = EmbeddedStore(index_folder)
     assert store.reader().stats.documents == count

@@ -19,17 +19,13 @@ if TYPE_CHECKING:
     from dowse.adapters.llama_index import from_llama_index as from_llama_index
     from dowse.adapters.openai_tool import KnowledgeTool as KnowledgeTool
 
-_HOME = {
-    "HaystackDocumentStore": ("dowse.adapters.haystack", "haystack"),
-    "HaystackRetriever": ("dowse.adapters.haystack", "haystack"),
-    "KnowledgeTool": ("dowse.adapters.openai_tool", ""),
-    "LangChainEmbedder": ("dowse.adapters.langchain", "langchain"),
-    "LangChainRetriever": ("dowse.adapters.langchain", "langchain"),
-    "LangChainVectorStore": ("dowse.adapters.langchain", "langchain"),
-    "LlamaIndexRetriever": ("dowse.adapters.llama_index", "llama-index"),
-    "from_langchain": ("dowse.adapters.langchain", "langchain"),
-    "from_llama_index": ("dowse.adapters.llama_index", "llama-index"),
+_NAMES = {
+    "haystack": ("HaystackDocumentStore", "HaystackRetriever"),
+    "langchain": ("LangChainEmbedder", "LangChainRetriever", "LangChainVectorStore", "from_langchain"),
+    "llama_index": ("LlamaIndexRetriever", "from_llama_index"),
+    "openai_tool": ("KnowledgeTool",),
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = sorted(_HOME)
 
@@ -37,12 +33,13 @@ __all__ = sorted(_HOME)
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'dowse.adapters' has no attribute {name!r}")
-    module, extra = _HOME[name]
+    module = _HOME[name]
     try:
-        return getattr(import_module(module), name)
+        return getattr(import_module(f"dowse.adapters.{module}"), name)
     except ModuleNotFoundError as err:
         if (err.name or "").startswith("dowse"):
             raise
+        extra = module.replace("_", "-")
         raise MissingExtraError(f"{name} needs {err.name}; run: pip install 'dowse-search[{extra}]'") from err
 
 

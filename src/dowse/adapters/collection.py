@@ -14,7 +14,7 @@ from dowse.filters import META, Filter, by_source, check, fulfils
 from dowse.identity import document_id
 from dowse.ingest.documents import NewDocument
 from dowse.lookup.lines import text_of
-from dowse.types import DocumentInfo, ScoredChunk
+from dowse.types import DocumentInfo
 
 MOST_NAMED = 5  # problems in a message; chosen
 
@@ -72,14 +72,10 @@ class DocumentCollection(msgspec.Struct, frozen=True):
         if not query.strip():
             return []
         hits = self.engine.query(query, top_k=k, where=(by_source(self.source), *where), **fields).chunks
-        return [_passage(hit) for hit in hits]
+        return [StoredDocument(hit.file_path or "", hit.text, restored(hit.meta), hit.final_score) for hit in hits]
 
     def _keys(self, ids: Iterable[str]) -> list[str]:
         return [document_id(self.source, each) for each in ids]
-
-
-def _passage(hit: ScoredChunk) -> StoredDocument:
-    return StoredDocument(hit.file_path or "", hit.text, restored(hit.meta), hit.final_score)
 
 
 def _values(info: DocumentInfo) -> Callable[[str], str | None]:

@@ -16,8 +16,7 @@ from langchain_core.vectorstores import VectorStore
 
 from dowse.adapters.collection import DocumentCollection, StoredDocument
 from dowse.adapters.foreign_filters import langchain_filter
-from dowse.adapters.loaded import loaded
-from dowse.adapters.metadata import metadata
+from dowse.adapters.metadata import loaded, metadata
 from dowse.engine import Engine
 from dowse.engine import open as open_engine
 from dowse.errors import BadRequestError
@@ -31,10 +30,7 @@ LangChainFilter = Mapping[str, Any] | Clause | Filter | None
 
 
 class LangChainRetriever(BaseRetriever):
-    """`BaseRetriever` over an open Engine or any object with `retrieve(query, top_k)`.
-
-    The caller closes it.
-    """
+    """`BaseRetriever` over an Engine or any object with `retrieve(query, top_k)`; the caller closes it."""
 
     retriever: Any  # ports.Retriever: a Protocol, which pydantic cannot check
     top_k: int | None = None

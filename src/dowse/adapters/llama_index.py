@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import Document, NodeWithScore, QueryBundle, TextNode
 
-from dowse.adapters.loaded import loaded
-from dowse.adapters.metadata import metadata
+from dowse.adapters.metadata import loaded, metadata
 from dowse.ingest.documents import NewDocument
 from dowse.ports import Retriever
 
@@ -18,10 +17,7 @@ SHOWN = ("citation", "title")  # metadata that a language model reads; the rest 
 
 
 class LlamaIndexRetriever(BaseRetriever):
-    """`BaseRetriever` over an open Engine or any object with `retrieve(query, top_k)`.
-
-    The caller closes it.
-    """
+    """`BaseRetriever` over an Engine or any object with `retrieve(query, top_k)`; the caller closes it."""
 
     def __init__(self, retriever: Retriever, top_k: int | None = None) -> None:
         super().__init__()

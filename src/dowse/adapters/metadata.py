@@ -1,11 +1,13 @@
-"""Metadata of a hit for other frameworks, and metadata of other frameworks in the index."""
+"""Metadata of a hit for other frameworks; their metadata and loaded documents for an index."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from dowse.ingest.documents import NewDocument
 from dowse.query.context import cited, titled
 from dowse.types import ScoredChunk
 
@@ -17,6 +19,7 @@ _FIELDS = (
     "confidence", "stale",
 )  # fmt: skip
 META = "meta."  # prefix of the user's keys, as in filters, so that they never hide a field
+_PLACES = ("source", "file_path", "path", "url", "URL")  # keys that loaders use for the origin of a document
 _JSON_KEYS = "_json_keys"  # names the keys whose values are no text; an index stores text only
 
 
@@ -43,3 +46,26 @@ def restored(meta: Iterable[tuple[str, str]]) -> dict[str, Any]:
     for key in json.loads(found.pop(_JSON_KEYS, "[]")):
         found[key] = json.loads(found[key])
     return found
+
+
+def loaded(rows: Iterable[tuple[str | None, str, Mapping[str, Any]]], source: str) -> Iterator[NewDocument]:
+    """Yield documents of id, text and metadata; those without text are left out.
+
+    A document without an id gets its origin as id, and the later parts of one origin a number. So loading again
+    replaces the same documents.
+    """
+    parts: Counter[str] = Counter()
+    for given, text, meta in rows:
+        if not text.strip():
+            continue
+        place = next((str(meta[key]) for key in _PLACES if meta.get(key)), "")
+        name = given or place or "document"
+        parts[name] += 1
+        number = f"#{parts[name]}" if parts[name] > 1 or not (given or place) else ""
+        fields = {key: meta[key] for key in ("title", "author") if isinstance(meta.get(key), str)}
+        rest = stored({key: value for key, value in meta.items() if key not in fields})
+        url = place if "://" in place else ""
+        # Text from a loader is plain, whatever the name of its file.
+        yield NewDocument(
+            name + number, text, media_type="text/plain", source=source, url=url, metadata=dict(rest), **fields
+        )

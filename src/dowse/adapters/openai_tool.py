@@ -6,6 +6,7 @@ No SDK is needed: schemas are plain JSON, and arguments and results are text.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,10 +45,7 @@ class KnowledgeTool:
         return {"type": "function", **self._function}
 
     def call(self, arguments_json: str) -> str:
-        """Return the results for the model as JSON.
-
-        Invalid arguments and missing indexes or models are an `error` in it; a bug is raised.
-        """
+        """Return the results for the model as JSON; a failure other than a bug is an `error` in it."""
         try:
             query, top_k = self._arguments(arguments_json)
             hits = self.retriever.retrieve(query, top_k)
@@ -82,22 +80,19 @@ class KnowledgeTool:
             raise BadRequestError(f"top_k is {top_k!r}; give a whole number from 1 to {MOST_HITS}, or null")
         return query, top_k
 
-    def _answer(self, hits: Any) -> dict[str, Any]:
+    def _answer(self, hits: Sequence[ScoredChunk]) -> dict[str, Any]:
         """Return as many passages as fit, at least one, and the number of the others."""
         passages: list[dict[str, Any]] = []
         left = self.budget_tokens - _FRAME_TOKENS
         for hit in hits:
-            passage = _passage(len(passages) + 1, hit)
+            score = round(hit.final_score, _SCORE_DIGITS)
+            passage = {"number": len(passages) + 1, "citation": cited(hit), "title": titled(hit), "score": score}
+            passage["text"] = hit.text
             left -= estimated_tokens(_json(passage)) + 1
             if passages and left < 0:
                 break
             passages.append(passage)
         return {"passages": passages, "left_out": len(hits) - len(passages)}
-
-
-def _passage(number: int, hit: ScoredChunk) -> dict[str, Any]:
-    score = round(hit.final_score, _SCORE_DIGITS)
-    return {"number": number, "citation": cited(hit), "title": titled(hit), "score": score, "text": hit.text}
 
 
 def _json(value: object) -> str:

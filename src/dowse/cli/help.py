@@ -10,7 +10,7 @@ from collections.abc import Sequence
 # name, module and attribute in `dowse.cli`, summary
 COMMANDS = (
     ("index", "manage.index:index", "Index files and folders, or update the index."),
-    ("add", "manage.documents:add", "Add documents that are not files, as JSON Lines."),
+    ("add", "manage.index:add_documents", "Add documents that are not files, as JSON Lines."),
     ("search", "find.search:search", "Search the index; `dowse QUERY` does the same."),
     ("explain", "find.explain:explain", "Explain the rank of a file, line or chunk, or why it is missing."),
     ("services", "find.services:services", "List services and the calls between them."),

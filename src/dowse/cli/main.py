@@ -60,7 +60,13 @@ class LazyGroup(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             code = 128 + SIGPIPE
         except Exception:  # noqa: BLE001 - a bug must be seen, and must not look like exit code 1, "no hits"
-            code = _report_bug()
+            import traceback
+
+            from dowse.serve.wire.result import Exit
+
+            click.echo(traceback.format_exc(), err=True, nl=False)
+            click.echo("dowse: this is a bug in Dowse; report it with the lines above", err=True)
+            code = Exit.BUG
         ctx.exit(code)
 
 
@@ -80,16 +86,6 @@ def _report(error: DowseError, *, as_json: bool) -> int:
     if as_json:
         click.echo(wire.encode(wire.error_object(error)))
     return int(wire.outcome(error).exit_code)
-
-
-def _report_bug() -> int:
-    import traceback
-
-    from dowse.serve.wire.result import Exit
-
-    click.echo(traceback.format_exc(), err=True, nl=False)
-    click.echo("dowse: this is a bug in Dowse; report it with the lines above", err=True)
-    return Exit.BUG
 
 
 @click.group(cls=LazyGroup, params=list(SHARED_OPTIONS), context_settings={"help_option_names": ["-h", "--help"]})

@@ -70,18 +70,14 @@ def request_of(session: CommandSession, text: str, fields: dict[str, Any]) -> Qu
 def _everyday(field: QueryField) -> Decorator:
     if field.is_switch:
         return option(*field.flags, field.name, is_flag=True, default=None, group=field.group, help=field.help)
-    return option(*field.flags, field.name, multiple=True, metavar=field.value, callback=_value, group=field.group,
-                  help=field.help)  # fmt: skip
+    return option(*field.flags, field.name, multiple=True, metavar=field.value, group=field.group, help=field.help,
+                  callback=lambda _ctx, _param, texts: value_of(field.name, texts) if texts else None)  # fmt: skip
 
 
 def _old(field: QueryField) -> Decorator:
     if field.is_switch:
         return option(field.old, field.name, is_flag=True, default=None, hidden=True, callback=_old_value)
     return option(field.old, field.name, multiple=True, hidden=True, callback=_old_value)
-
-
-def _value(_ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> Any:
-    return value_of(str(param.name), texts) if texts else None
 
 
 def _old_value(ctx: click.Context, param: click.Parameter, given: bool | tuple[str, ...] | None) -> Any:

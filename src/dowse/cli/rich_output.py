@@ -14,14 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dowse.serve.best_line import MarkedLine, Marker
-from dowse.serve.plain_text import (
-    ChunkLocation,
-    ChunkLocator,
-    clean_line,
-    explain_lines,
-    forced,
-    wants_colour,
-)
+from dowse.serve.plain_text import ChunkLocation, ChunkLocator, clean_line, explain_lines, forced, wants_colour
 from dowse.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -67,7 +60,8 @@ def print_result(out: Console, result: QueryResult, style: ResultStyle) -> None:
         rows = list(group)
         if best[path] > 1:
             out.print()
-        out.print(_heading(rows[0][2]))
+        first = rows[0][2]
+        out.print(Text(first.name, "bold magenta" + (f" link {first.file.as_uri()}" if first.file else "")))
         for rank, chunk, place in rows:
             _print_hit(out, rank, chunk, place, marker, style)
     if not result.chunks:
@@ -92,11 +86,6 @@ def _print_hit(
     if style.explain:
         for row in explain_lines(chunk):
             out.print(Text(f"      {row}", "dim"))
-
-
-def _heading(place: ChunkLocation) -> Text:
-    link = f" link {place.file.as_uri()}" if place.file else ""
-    return Text(place.name, f"bold magenta{link}")
 
 
 def _marked(line: MarkedLine) -> Text:

@@ -40,7 +40,7 @@ class CommandSession(msgspec.Struct, frozen=True):
         from dowse.serve.wire import result as wire
 
         data = wire.encode(value)
-        click.echo(wire.indented(data) if sys.stdout.isatty() else data)
+        click.echo(msgspec.json.format(data, indent=2) if sys.stdout.isatty() else data)
 
     def answer(self, row: object, *lines: str) -> None:
         """Print an object if JSON was asked for, else these lines."""
@@ -112,7 +112,14 @@ class SessionCommand(GroupedCommand):
     """A command with the shared flags, whose function receives a CommandSession first."""
 
     def __init__(self, name: str, callback: Command, params: Sequence[click.Parameter] = (), **settings: Any) -> None:
-        super().__init__(name, callback=_with_session(callback), params=[*params, *SHARED_OPTIONS], **settings)
+        @wraps(callback)
+        def run(**given: Any) -> int | None:
+            session = _session({str(each.name): given.pop(str(each.name)) for each in SHARED_OPTIONS})
+            for note in click.get_current_context().meta.pop(NOTES, ()):
+                session.note(f"dowse: {note}")
+            return callback(session, **given)
+
+        super().__init__(name, callback=run, params=[*params, *SHARED_OPTIONS], **settings)
 
 
 class SessionGroup(SessionCommand, click.Group):
@@ -123,17 +130,6 @@ class SessionGroup(SessionCommand, click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_options(ctx, formatter)
         self.format_commands(ctx, formatter)
-
-
-def _with_session(command: Command) -> Command:
-    @wraps(command)
-    def run(**params: Any) -> int | None:
-        session = _session({str(each.name): params.pop(str(each.name)) for each in SHARED_OPTIONS})
-        for note in click.get_current_context().meta.pop(NOTES, ()):
-            session.note(f"dowse: {note}")
-        return command(session, **params)
-
-    return run
 
 
 def _session(flags: dict[str, Any]) -> CommandSession:

@@ -27,10 +27,7 @@ from dowse.types import AnyChunk, Chunk, CorpusType, Document
 
 WHOLE, CUT = "whole1", "cut1"  # raise the number when the chunks of a document change
 _BATCH = 500  # documents a transaction
-
-
-Label = Callable[[JudgedQuery, AnyChunk, Set[str]], str]
-"""Function from a hit to its id in the judgments, given the ids of better hits of the query."""
+Label = Callable[[JudgedQuery, AnyChunk, Set[str]], str]  # id of a hit in the judgments, given the ids of better hits
 
 
 class Collection(msgspec.Struct, frozen=True, eq=False):
@@ -83,29 +80,31 @@ def as_document(source: str, text: CorpusDocument) -> Document:
     return Document(identity, source, text.id, text.title, content, (chunk,), size_bytes=len(text.text))
 
 
-def _new_document(source: str, text: CorpusDocument) -> NewDocument:
-    """Make a document for the product to cut. Its id is a number or a name, so its extension means nothing."""
-    body = text.text if text.text.strip() else text.title
-    return NewDocument(text.id, body, media_type="text/plain", title=text.title, source=source)
-
-
 def _fill(
     store: EmbeddedStore, dataset: Dataset, embedder: Embedder | None, *, cut: bool, report: Reporter | None
 ) -> Sequence[Problem]:
-    """Add missing documents and vectors; return the documents that cannot be added.
-
-    A complete index is not opened for writing: two runs can share it.
-    """
+    """Add missing documents and vectors; return the documents that cannot be added."""
     there = {each.path for each in store.documents()}
     missing = [each for each in dataset.documents if each.id not in there]
     stats = store.reader().stats
     if not missing and (embedder is None or stats.vectors == stats.chunks):
-        return ()
+        return ()  # without opening it for writing: two runs can share it
     problems: tuple[Problem, ...] = ()
     with closing(store.writer()) as writer:
         batches = _batches(missing, dataset, report)
         if cut:
-            added = (_new_document(dataset.name, each) for batch in batches for each in batch)
+            # The id of a document is a number or a name, so its extension means nothing: the text is plain.
+            added = (
+                NewDocument(
+                    text.id,
+                    text.text if text.text.strip() else text.title,
+                    media_type="text/plain",
+                    title=text.title,
+                    source=dataset.name,
+                )
+                for batch in batches
+                for text in batch
+            )
             problems = add_documents(store, writer, added, Config()).problems
         else:
             for batch in batches:

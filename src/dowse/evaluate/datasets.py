@@ -21,9 +21,7 @@ from dowse.errors import BadRequestError, NotFoundError
 
 SPLITS = ("test", "dev", "train")  # order of preference without --split
 SHOWN = 3  # ids that a note lists
-
-Grades = Mapping[str, Mapping[str, float]]
-"""Query id → document id → grade; above 0 is relevant."""
+Grades = Mapping[str, Mapping[str, float]]  # query id → document id → grade; above 0 is relevant
 
 
 class CorpusDocument(msgspec.Struct, frozen=True):
@@ -93,7 +91,9 @@ def judged(
             sorted({doc for each in kept for doc in grades[each.id] if doc not in documents}),
         ),
     )
-    return kept, tuple(f"{len(ids)} {what} ({_some(ids)})" for what, ids in odd if ids)
+    return kept, tuple(
+        f"{len(ids)} {what} ({', '.join(ids[:SHOWN])}{', …' * (len(ids) > SHOWN)})" for what, ids in odd if ids
+    )
 
 
 def read_grades(file: Path) -> Grades:
@@ -211,7 +211,3 @@ def _hash(documents: Sequence[CorpusDocument]) -> str:
 
 def shuffle_key(identity: str) -> bytes:
     return blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-
-
-def _some(ids: Sequence[str]) -> str:
-    return ", ".join(ids[:SHOWN]) + (", …" if len(ids) > SHOWN else "")

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dowse.errors import BadRequestError, ModelMismatchError, NotFoundError
-from dowse.evaluate.collection import Collection, Label
+from dowse.evaluate.collection import Collection
 from dowse.evaluate.datasets import Dataset, Grades, JudgedQuery, graded, judged, lines_of, rows_of
-from dowse.evaluate.trec import qrels_lines, read_qrels
+from dowse.evaluate.trec import qrels_lines, read_qrels, write_lines
 from dowse.identity import text_hash
 from dowse.lookup.locate import chunks_at
 from dowse.models.choose import SPEC
@@ -23,6 +23,8 @@ from dowse.store.sql.judgments import Judgment, Judgments
 from dowse.types import AnyChunk, Chunk, ChunkId
 
 QUERIES = ".queries"  # ends the name of the file with `query-id <TAB> query`
+LAYOUT = "query<TAB>FILE:LINE, chunk or document<TAB>grade"
+Places = Mapping[str, Mapping[ChunkId, Sequence[str]]]  # by query, the targets that a chunk matches, best grade first
 
 
 def keep(index: Path, judgments: Sequence[Judgment]) -> None:
@@ -47,18 +49,20 @@ def query_id(query: str) -> str:
 def export_qrels(index: Path, file: Path) -> int:
     """Write the judgments of an index; return their number."""
     grades = _by_query(kept(index))
-    _write(file, qrels_lines({query_id(query): own for query, own in grades.items()}))
-    _write(_queries(file), (f"{query_id(query)}\t{' '.join(query.split())}" for query in grades))
+    write_lines(file, qrels_lines({query_id(query): own for query, own in grades.items()}))
+    write_lines(_queries(file), (f"{query_id(query)}\t{' '.join(query.split())}" for query in grades))
     return sum(map(len, grades.values()))
 
 
 def import_qrels(index: Path, file: Path) -> int:
-    """Store judgments from a file; return their number.
-
-    Targets are chunk ids of an index with the same files.
-    """
+    """Store judgments from a file, whose targets are chunk ids of this index; return their number."""
     grades = read_qrels(file)
-    texts = dict(_query_texts(_queries(file)))
+    texts = {}
+    for number, line in enumerate(lines_of(_queries(file)), start=1):
+        identity, _, text = line.partition("\t")
+        if not text.strip():
+            raise BadRequestError(f"{_queries(file)}:{number} is not a query; write: query-id<TAB>query")
+        texts[identity] = text.strip()
     unnamed = [each for each in grades if each not in texts]
     if unnamed:
         raise BadRequestError(
@@ -74,40 +78,14 @@ def import_qrels(index: Path, file: Path) -> int:
     return len(rows)
 
 
-def _query_texts(file: Path) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(lines_of(file), start=1):
-        identity, tab, text = line.partition("\t")
-        if not tab or not text.strip():
-            raise BadRequestError(f"{file}:{number} is not a query; write: query-id<TAB>query")
-        yield identity, text.strip()
-
-
 def _queries(file: Path) -> Path:
     return file.with_name(file.name + QUERIES)
-
-
-def _write(file: Path, lines: Iterator[str]) -> None:
-    try:
-        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    except OSError as err:
-        raise BadRequestError(f"cannot write {file}: {err.strerror}; name another file") from err
 
 
 @contextmanager
 def _opened(index: Path, *, read_only: bool) -> Iterator[Judgments]:
     with closing(EmbeddedStore(index, read_only=read_only, create=False)) as store:
         yield Judgments(store.database)
-
-
-LAYOUT = "query<TAB>FILE:LINE, chunk or document<TAB>grade"
-
-Places = Mapping[str, Mapping[ChunkId, Sequence[str]]]
-"""By query, the targets that a chunk matches, best grade first."""
-
-
-def read_judgments(file: Path) -> Grades:
-    """Read judgments by query text."""
-    return graded(rows_of(file, 3, LAYOUT, "\t"))
 
 
 def _by_query(found: Sequence[Judgment]) -> Grades:
@@ -122,7 +100,7 @@ def judged_index(folder: Path, embedder: Embedder | None, file: Path | None) -> 
     """Open an existing index with the judgments of a file or, without one, those stored in the index."""
     with closing(EmbeddedStore(folder, read_only=True, create=False)) as store:
         check_model(store, embedder)
-        grades = read_judgments(file) if file else _by_query(Judgments(store.database).all())
+        grades = graded(rows_of(file, 3, LAYOUT, "\t")) if file else _by_query(Judgments(store.database).all())
         if not grades:
             raise NotFoundError("the index holds no judgments; add some with `dowse judge QUERY`")
         places, lost = _places(store, grades)
@@ -131,7 +109,13 @@ def judged_index(folder: Path, embedder: Embedder | None, file: Path | None) -> 
         known = [target for own in grades.values() for target in own if target not in lost]
         kept, notes = judged(questions, grades, known, name)
         dataset = Dataset(name.stem or name.name, "judgments", (), kept, grades, "", notes)
-        yield Collection(dataset, store, embedder, _label(places))
+
+        def label(question: JudgedQuery, chunk: AnyChunk, seen: Set[str]) -> str:
+            """Return the best target of the chunk that no better hit has; an unjudged chunk has its own id."""
+            targets = places[question.id].get(chunk.id, ())
+            return next((each for each in targets if each not in seen), targets[0] if targets else chunk.id)
+
+        yield Collection(dataset, store, embedder, label)
 
 
 def model_of(folder: Path) -> str | None:
@@ -167,12 +151,3 @@ def _places(store: EmbeddedStore, grades: Grades) -> tuple[Places, Set[str]]:
             for chunk in found.get(target, ()):
                 mine.setdefault(chunk.id, []).append(target)
     return places, lost
-
-
-def _label(places: Places) -> Label:
-    def label(question: JudgedQuery, chunk: AnyChunk, seen: Set[str]) -> str:
-        """Return the best target of the chunk that no better hit has; an unjudged chunk has its own id."""
-        targets = places[question.id].get(chunk.id, ())
-        return next((each for each in targets if each not in seen), targets[0] if targets else chunk.id)
-
-    return label

@@ -8,22 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from math import fsum, log2
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Figures = NDArray[np.float64]
-else:
-    Figures = Any
-
-
-Ranking = Sequence[str]
-"""Document ids, best first, each once."""
-
+Figures = NDArray[np.float64]
+Ranking = Sequence[str]  # document ids, best first, each once
 DEEPEST = 100  # deepest rank that a metric reads
 
 

@@ -17,14 +17,14 @@ from dowse.evaluate.datasets import JudgedQuery
 from dowse.evaluate.metrics import Figures, ndcg
 from dowse.evaluate.run import QueryRunner, SearchSetting
 from dowse.identity import number_id
-from dowse.ports import STANDARD, Bm25, Ids, Mask, Matrix, Progress, Reporter, Values
+from dowse.ports import STANDARD, Bm25, Ids, Mask, Matrix, Order, Progress, Ranks, Reporter, Table, Values
 from dowse.query.assemble import Parts
 from dowse.query.pipeline import run
 from dowse.query.plan.profiles import Profile
-from dowse.query.stages.fusion import RankTable, Table, ZScore
+from dowse.query.stages.fusion import ZScore
 from dowse.query.stages.leg_weights import Alpha, ByLeg, LegWeights
 from dowse.query.stages.neighbour_smoothing import smoothed
-from dowse.query.stages.sort import Order, order
+from dowse.query.stages.sort import order
 from dowse.query.stages.state import Column, Fused
 from dowse.types import Leg, QueryRequest
 
@@ -67,11 +67,6 @@ class CandidateVectors(msgspec.Struct, frozen=True, eq=False):
     matrix: Matrix
     there: Mask
 
-    @classmethod
-    def of(cls, runner: QueryRunner, pools: Sequence[CandidatePool]) -> CandidateVectors:
-        ids = np.unique(np.concatenate([pool.ids for pool in pools]))
-        return cls(ids, *runner.reader.vectors(ids))
-
     def vectors(self, ids: Ids) -> tuple[Matrix, Mask]:
         rows = np.searchsorted(self.ids, ids)
         return self.matrix[rows], self.there[rows]
@@ -85,7 +80,7 @@ class CandidatePool(msgspec.Struct, frozen=True, eq=False):
     ids: Ids
     labels: tuple[str, ...]  # ids of the chunks in the judgments
     scores: Table
-    ranks: RankTable
+    ranks: Ranks
     grades: Mapping[str, float]
     named: bool = False  # the query contains a name, which skips neighbour smoothing
     vectors: CandidateVectors | None = None  # None: the chunks have no vectors to smooth by
@@ -137,7 +132,8 @@ def pools_of(
             report(Progress(phase, number, len(questions)))
     if runner.embedder is None:
         return found
-    vectors = CandidateVectors.of(runner, found)
+    ids = np.unique(np.concatenate([pool.ids for pool in found]))
+    vectors = CandidateVectors(ids, *runner.reader.vectors(ids))
     return [msgspec.structs.replace(pool, vectors=vectors) for pool in found]
 
 

@@ -11,7 +11,7 @@ from dowse.evaluate import report_tables as tables
 from dowse.evaluate.ablate import AblationRow
 from dowse.evaluate.failures import Failure
 from dowse.evaluate.metrics import MAIN, interval
-from dowse.evaluate.run import EvalRun
+from dowse.evaluate.run import EvalRun, ScoredQuery
 
 _POINTS = 20  # of a risk–coverage curve
 _CURVES = 6  # with more collections one curve shows all queries
@@ -53,7 +53,11 @@ def _head(rows: Sequence[AblationRow]) -> Iterator[str]:
 def _quality(rows: Sequence[AblationRow]) -> Iterator[str]:
     compared = [rows[0], *rows[1:4], *(row for row in rows if row.setting.name.startswith("rrf 60, three"))]
     yield "<h2>Scores by collection</h2>"
-    yield _legend([row.setting.name for row in compared])
+    items = (
+        f'<span><i style="background:var(--c{number})"></i>{escape(row.setting.name)}</span>'
+        for number, row in enumerate(compared)
+    )
+    yield f'<p class="legend">{"".join(items)}</p>'
     groups = []
     for number, run in enumerate(rows[0].runs):
         groups.append((run.dataset, [_bar(row.runs[number], colour) for colour, row in enumerate(compared)]))
@@ -95,10 +99,9 @@ def _coverage(rows: Sequence[AblationRow]) -> Iterator[str]:
         "right end all of them. A falling curve means that confidence separates good results from bad ones; a flat one "
         "means that it does not.</p>"
     )
-    curves = [charts.Curve(run.dataset, _risk(run)) for run in runs]
+    curves = {run.dataset: _risk(run.answered) for run in runs}
     if len(curves) > _CURVES:
-        everything = EvalRun("all", "", "", tuple(each for run in runs for each in run.answered))
-        curves = [charts.Curve("all queries", _risk(everything))]
+        curves = {"all queries": _risk([each for run in runs for each in run.answered])}
     yield charts.lines(curves, "share of the queries", "nDCG@10 of those")
 
 
@@ -138,17 +141,11 @@ def _bar(run: EvalRun, colour: int) -> charts.Bar:
     return charts.Bar(f"{run.dataset}, {run.setting}", found.mean, found.low, found.high, colour)
 
 
-def _risk(run: EvalRun) -> tuple[tuple[float, float], ...]:
+def _risk(answered: Sequence[ScoredQuery]) -> charts.Points:
     """Compute (share, mean score of that share), most confident first; ties in the order of the dataset."""
-    order = sorted(range(len(run.answered)), key=lambda number: -run.answered[number].confidence)
-    figures = [run.answered[number].metrics[MAIN] for number in order]
+    figures = [each.metrics[MAIN] for each in sorted(answered, key=lambda each: -each.confidence)]
     sizes = sorted({max(round(len(figures) * step / _POINTS), 1) for step in range(1, _POINTS + 1)})
-    return tuple((size / len(figures), sum(figures[:size]) / size) for size in sizes)
-
-
-def _legend(names: Sequence[str]) -> str:
-    items = (f'<span><i style="background:var(--c{n})"></i>{escape(name)}</span>' for n, name in enumerate(names))
-    return f'<p class="legend">{"".join(items)}</p>'
+    return [(size / len(figures), sum(figures[:size]) / size) for size in sizes]
 
 
 def _table(cells: tables.Cells) -> str:

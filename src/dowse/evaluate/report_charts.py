@@ -6,7 +6,7 @@ Every mark has its figures as a title, which a browser shows as a tooltip.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from math import ceil, sqrt
 
@@ -15,6 +15,7 @@ import msgspec
 WIDTH = 720
 COLOURS = 6  # --c0 … --c5 are defined by the page
 _ROW = 15  # height of a bar with its gap
+Points = Sequence[tuple[float, float]]
 
 
 class Bar(msgspec.Struct, frozen=True):
@@ -25,13 +26,6 @@ class Bar(msgspec.Struct, frozen=True):
     low: float
     high: float
     colour: int
-
-
-class Curve(msgspec.Struct, frozen=True):
-    """Named series of points."""
-
-    label: str
-    points: tuple[tuple[float, float], ...]
 
 
 class LabelledPoint(msgspec.Struct, frozen=True):
@@ -91,11 +85,8 @@ def bars(groups: Sequence[tuple[str, Sequence[Bar]]], name: str) -> str:
     return _svg(frame.bottom + 8, parts, name)
 
 
-def bubbles(points: Sequence[tuple[float, float]], x_name: str, y_name: str) -> str:
-    """Draw a scatter of figures in [0,1].
-
-    Points within a twentieth share a bubble, whose area is their number.
-    """
+def bubbles(points: Points, x_name: str, y_name: str) -> str:
+    """Draw a scatter in [0,1]; points within a twentieth share a bubble, whose area is their number."""
     frame = _Frame(60, 30, 520, 490, (0.0, 1.0), (0.0, 1.0))
     parts = [*frame.axes(x_name, y_name)]
     parts.append(_line(*frame.at(0, 0), *frame.at(1, 1), "guide"))
@@ -109,17 +100,17 @@ def bubbles(points: Sequence[tuple[float, float]], x_name: str, y_name: str) -> 
     return _svg(540, parts, f"{y_name} against {x_name}")
 
 
-def lines(series: Sequence[Curve], x_name: str, y_name: str) -> str:
+def lines(series: Mapping[str, Points], x_name: str, y_name: str) -> str:
     """Draw curves over a share, each with its name at its end."""
-    values = [y for each in series for _, y in each.points]
+    values = [y for points in series.values() for _, y in points]
     frame = _Frame(60, 30, WIDTH - 130, 330, (0.0, 1.0), _span(values))
     parts = [*frame.axes(x_name, y_name)]
-    ends = _apart([frame.at(*each.points[-1])[1] for each in series], 14)
-    for number, (each, end) in enumerate(zip(series, ends, strict=True)):
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (frame.at(*point) for point in each.points))
+    ends = _apart([frame.at(*points[-1])[1] for points in series.values()], 14)
+    for number, ((label, points), end) in enumerate(zip(series.items(), ends, strict=True)):
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in (frame.at(*point) for point in points))
         colour = number % COLOURS
         parts.append(f'<polyline class="curve" points="{path}" stroke="var(--c{colour})"/>')
-        parts.append(_text(frame.right + 8, end + 4, each.label, "start", f"t{colour}"))
+        parts.append(_text(frame.right + 8, end + 4, label, "start", f"t{colour}"))
     return _svg(376, parts, f"{y_name} by {x_name}")
 
 

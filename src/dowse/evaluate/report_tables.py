@@ -15,9 +15,7 @@ from dowse.evaluate.metrics import METRICS, Interval, difference
 from dowse.evaluate.run import EvalRun, mean_metrics
 
 Object = dict[str, Any]
-Cells = list[tuple[str, ...]]
-"""Rows of a table, the header first."""
-
+Cells = list[tuple[str, ...]]  # rows of a table, the header first
 _DIGITS = 4
 
 

@@ -169,15 +169,13 @@ class _TimedEmbedder:
         self._known: dict[str, tuple[Matrix, float]] = {}
 
     def embed(self, texts: Sequence[str], *, role: Role) -> Matrix:
-        return np.concatenate([self._vector(text, role) for text in texts])
+        for text in texts:
+            if text not in self._known:
+                started_s = time.process_time()
+                vector = self._inner.embed([text], role=role)
+                self._known[text] = vector, 1000 * (time.process_time() - started_s)
+        return np.concatenate([self._known[text][0] for text in texts])
 
     def saved_ms(self, text: str) -> float:
         """Return the CPU time of the first embedding of a text, which a later query does not spend."""
         return self._known[text][1] if text in self._known else 0.0
-
-    def _vector(self, text: str, role: Role) -> Matrix:
-        if text not in self._known:
-            started_s = time.process_time()
-            vector = self._inner.embed([text], role=role)
-            self._known[text] = vector, 1000 * (time.process_time() - started_s)
-        return self._known[text][0]

@@ -6,16 +6,21 @@ run     query-id Q0 document-id rank score tag
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dowse.errors import BadRequestError
 from dowse.evaluate.datasets import Grades, grade_of, rows_of
 
 TAG = "dowse"  # name of the system in a run
+Scored = Sequence[tuple[str, float]]  # document ids with their scores, best first
 
-Scored = Sequence[tuple[str, float]]
-"""Document ids with their scores, best first."""
+
+def write_lines(file: Path, lines: Iterable[str]) -> None:
+    try:
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except OSError as err:
+        raise BadRequestError(f"cannot write {file}: {err.strerror}; name another file") from err
 
 
 def qrels_lines(grades: Grades) -> Iterator[str]:
@@ -44,10 +49,7 @@ def read_qrels(file: Path) -> Grades:
 
 
 def read_run(file: Path) -> dict[str, list[str]]:
-    """Read rankings by query, sorted by score as trec_eval does.
-
-    Equal scores keep the order of their ranks.
-    """
+    """Read rankings by query, sorted by score as trec_eval does; equal scores keep the order of ranks."""
     rows: dict[str, list[tuple[float, int, str]]] = {}
     for where, fields in rows_of(file, 6, "query-id Q0 document-id rank score tag"):
         question, _, document, rank, score, _ = fields

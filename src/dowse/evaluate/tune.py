@@ -1,4 +1,4 @@
-"""Tuning of search settings by cross-validation on judged queries.
+"""Tuning of search settings by cross-validation on judged queries, and the file of tuned profiles.
 
 Settings are chosen on some queries and tried on others: each of several collections is held out in turn; a single one
 is split into five parts. A change is advised only if its gain on held-out queries is significant and no collection
@@ -7,8 +7,12 @@ loses significantly; anything else would fit the noise.
 
 from __future__ import annotations
 
+import json
+import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -21,7 +25,7 @@ from dowse.evaluate.pools import CandidatePool, Knobs, figures
 from dowse.evaluate.report_tables import interval_object, interval_text
 from dowse.evaluate.run import QueryRunner, SearchSetting
 from dowse.ports import Bm25, Mask, Progress, Reporter
-from dowse.query.plan.profiles import Profile
+from dowse.query.plan.profiles import PROFILES, Profile
 from dowse.query.stages.freshness_and_boost import BoostRule
 from dowse.types import QueryRequest
 
@@ -33,7 +37,8 @@ EXPONENTS = (1.5, 2.0)
 DEPTHS = (100, 200)
 K1S = (0.9, 1.2, 1.8)  # chosen: Anserini's, Lucene's, and as far above
 BS = (0.5, 0.75, 0.9)
-
+HALF, TWICE = 0.5, 2.0  # of the part of a boost above 1; chosen
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 
 Choice = TypeVar("Choice", Knobs, SearchSetting)
 
@@ -70,11 +75,7 @@ def constants(default: Bm25) -> list[Bm25]:
 
 
 def grid(default: Knobs, *, dense: bool) -> list[Knobs]:
-    """List the settings to try, the default first, so that it wins ties.
-
-    Constants of BM25 are tried with every weight of the dense leg and otherwise default values: all combinations
-    would be thousands.
-    """
+    """List the settings to try, not all of the thousands; the default is first, so that it wins ties."""
     alphas = ALPHAS if dense else (default.alpha,)
     own = (default.hubness, default.smoothing)
     smoothings = dict.fromkeys((own, (0.0, 0.0)) if dense else (own,))
@@ -91,8 +92,9 @@ def grid(default: Knobs, *, dense: bool) -> list[Knobs]:
     return [default, *(each for each in found if each != default)]
 
 
-Candidates = Mapping[Bm25, Sequence[CandidatePool]]
-"""Candidates of one collection by the constants of BM25."""
+Candidates = Mapping[Bm25, Sequence[CandidatePool]]  # of one collection, by the constants of BM25
+_Table = Mapping[str, Figures]  # by collection: a row for each setting, a column for each query
+_Questions = Mapping[str, Sequence[str]]  # query ids by collection
 
 
 def advise(
@@ -103,13 +105,15 @@ def advise(
         name: [pool.question.id for pool in candidates[tried[0].bm25]] for name, candidates in collections.items()
     }
     _check(questions)
-    return cross_validated(_table(collections, tried, report), questions, tried)
-
-
-_Table = Mapping[str, Figures]
-"""By collection: a row for each setting, a column for each query."""
-_Questions = Mapping[str, Sequence[str]]
-"""Query ids by collection."""
+    table = {}
+    for name, candidates in collections.items():
+        rows = []
+        for number, knobs in enumerate(tried, start=1):
+            rows.append(figures(candidates[knobs.bm25], knobs))
+            if report:
+                report(Progress(f"{name}: settings", number, len(tried)))
+        table[name] = np.array(rows)
+    return cross_validated(table, questions, tried)
 
 
 def cross_validated(table: _Table, questions: _Questions, tried: Sequence[Choice]) -> Advice[Choice]:
@@ -131,18 +135,6 @@ def cross_validated(table: _Table, questions: _Questions, tried: Sequence[Choice
     before, after = (float(np.mean([table[key][each].mean() for key in questions])) for each in (0, best))
     advised = tried[best] if holds else tried[0]
     return Advice(tried[0], advised, tried[best], before, after, held_out, tuple(folds), losing, len(tried))
-
-
-def _table(collections: Mapping[str, Candidates], tried: Sequence[Knobs], report: Reporter | None) -> _Table:
-    table = {}
-    for name, candidates in collections.items():
-        rows = []
-        for number, knobs in enumerate(tried, start=1):
-            rows.append(figures(candidates[knobs.bm25], knobs))
-            if report:
-                report(Progress(f"{name}: settings", number, len(tried)))
-        table[name] = np.array(rows)
-    return table
 
 
 def _check(questions: _Questions) -> None:
@@ -173,9 +165,6 @@ def _best(table: _Table, masks: Mapping[str, Mask]) -> int:
     """Return the setting with the highest mean over the collections; the first of equals."""
     means = [table[key][:, mask].mean(axis=1) for key, mask in masks.items() if mask.any()]
     return int(np.argmax(np.mean(means, axis=0)))
-
-
-HALF, TWICE = 0.5, 2.0  # of the part of a boost above 1; chosen
 
 
 def stage_settings(profile: Profile, *, cross_encoder: bool) -> list[SearchSetting]:
@@ -263,3 +252,66 @@ def advice_object(advice: Advice[Choice]) -> dict[str, Any]:
         "losing": list(advice.losing),
         "tried": advice.tried,
     }
+
+
+def checked_name(name: str) -> str:
+    """Return the name if TOML needs no quotes for it and no built-in profile has it."""
+    if not _NAME.fullmatch(name):
+        raise BadRequestError(f"invalid profile name {name!r}; use small letters, digits, - and _, as in team-docs")
+    if name in (each.name for each in PROFILES):
+        raise BadRequestError(f"{name!r} is a built-in profile; choose another name")
+    return name
+
+
+class Tuned(msgspec.Struct, frozen=True):
+    """Tuned settings: knobs up to fusion, and fields of a profile for the stages after it."""
+
+    knobs: Knobs
+    stages: tuple[tuple[str, Any], ...] = ()
+    base: str = "default"  # the tuned profile; its other fields stay
+
+
+def profile_text(name: str, tuned: Tuned) -> str:
+    knobs = tuned.knobs
+    rows = [f"[profiles.{name}]", f'base = "{tuned.base}"', 'fusion = "z"']
+    if knobs.prose_share == 0.5:
+        rows.append(f"alpha = {float(knobs.alpha)}")
+    else:
+        weights = ", ".join(f"{leg} = {round(weight, 6)}" for leg, weight in knobs.leg_weights)
+        rows.append(f"weights = {{ {weights} }}")
+    rows += [f"exponent = {float(knobs.exponent)}", f"depth = {knobs.depth}"]
+    rows += [f"hubness = {float(knobs.hubness)}", f"smoothing = {float(knobs.smoothing)}"]
+    rows += [f"k1 = {float(knobs.bm25.k1)}", f"b = {float(knobs.bm25.b)}"]
+    rows += [f"{field} = {_toml(value)}" for field, value in tuned.stages]
+    return "\n".join([*rows, ""])
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, BoostRule):
+        words, kinds = _toml(value.words), _toml(value.corpus_types)
+        return f"{{ words = {words}, corpus_types = {kinds}, factor = {round(value.factor, 6)} }}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(_toml(each) for each in value)}]"
+    if isinstance(value, str):
+        return json.dumps(str(value), ensure_ascii=False)
+    return repr(value)
+
+
+def save_profile(file: Path, name: str, tuned: Tuned) -> Path:
+    """Add the profile at the end of the file; replace one of the same name."""
+    try:
+        old = file.read_text("utf-8") if file.exists() else ""
+        tomllib.loads(old)
+        kept = re.sub(rf"^\[profiles\.{re.escape(name)}\]\n(?:(?!\[).*\n?)*", "", old, flags=re.MULTILINE)
+        text = f"{kept.rstrip()}\n\n{profile_text(name, tuned)}".lstrip()
+        tomllib.loads(text)
+        scratch = file.with_name(f".{file.name}.new")
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(file)
+    except tomllib.TOMLDecodeError as err:
+        raise BadRequestError(f"{file} is not valid TOML: {err}; correct it, then run `dowse tune` again") from err
+    except OSError as err:
+        raise BadRequestError(f"cannot write {file}: {err.strerror}; run `dowse tune` in another folder") from err
+    return file

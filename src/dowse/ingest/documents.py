@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from dowse.config import Config
 from dowse.errors import BadRequestError
 from dowse.filters import moment_seconds
-from dowse.identity import bytes_hash, content_hash, document_id
+from dowse.identity import content_hash, document_id
 from dowse.ingest.links.linker import ExtractionCache, link
 from dowse.ingest.privacy.pseudonyms import pseudonymizer_of
 from dowse.ingest.readers.registry import ReaderFactory, find_readers
@@ -29,6 +29,7 @@ from dowse.ingest.services.graph import link_services
 from dowse.ingest.sources.kinds import classify
 from dowse.ingest.sources.requests import ADDED_ROOT
 from dowse.ports import FileKind, Store, StoreWriter
+from dowse.private_hash import private_hash
 from dowse.reports import IndexReport, Problem
 from dowse.types import Chunk, CorpusType, Document, Source
 
@@ -132,7 +133,7 @@ class _AddRun:
                 name = row.get("id") if isinstance(row, dict) else getattr(row, "id", "")
                 problems.append(Problem(name if name and isinstance(name, str) else f"document {number}", str(err)))
                 continue
-            found[document_id(each.source, each.id)] = each, bytes_hash(_ENCODE(each))
+            found[document_id(each.source, each.id)] = each, private_hash(_ENCODE(each))
         stored = {info.id: info.content_hash for info in self._store.reader().documents_of(list(found))}
         documents, masked_count = [], 0
         for key, (each, state) in found.items():

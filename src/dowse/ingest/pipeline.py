@@ -17,6 +17,7 @@ import msgspec
 
 from dowse.errors import UnavailableError
 from dowse.ingest.chunking.summary_llm import LlmSummaries
+from dowse.ingest.code.grammars import MORE, has_grammar
 from dowse.ingest.embed import BATCH, THREADS, embed_backlog
 from dowse.ingest.links.linker import ExtractionCache, link
 from dowse.ingest.privacy.pseudonyms import PseudonymOptions, PseudonymPlan, plan_pseudonyms
@@ -29,10 +30,11 @@ from dowse.ingest.services.places import env_changed, service_places
 from dowse.ingest.sources.content import Unread, held_bytes
 from dowse.ingest.sources.git_history import History, remember_heads
 from dowse.ingest.sources.kinds import BULKY_TIMES, UserRule, classify, most_bytes, user_rules
-from dowse.ingest.sources.requests import MARK, IndexRequest, store_requests
+from dowse.ingest.sources.requests import MARK, IndexRequest, moved_sources, store_requests
 from dowse.ingest.sources.skip_rules import Skip
 from dowse.ingest.sources.walk import Discovery, FoundFile, Scope, WalkOptions, discover, printable
 from dowse.ports import Embedder, Progress, Reporter, Store, StoreWriter
+from dowse.private_hash import is_same_size
 from dowse.reports import IndexReport, Problem
 from dowse.types import Document, DocumentInfo
 
@@ -47,6 +49,10 @@ WORTH_BYTES = 3 * 1024**2  # measured (bench/ingest.py): for less, starting work
 WORTH_FILES = 300  # likewise
 RISKY_BYTES = 256 * 1024  # an alarm may not end the reading of a larger file; a worker can be killed
 GO_ON = "interrupted; finished files are kept; run `dowse index` again to continue"
+MORE_GRAMMARS = "for their symbols, install the extra `langs`: pip install 'dowse-search[langs]'"
+_UNPARSED = "unparsed "
+MASKING_RULES = "2"  # version: files that other rules masked are read again, and only changed texts are embedded
+_MASKING = "masking/"
 NO_MODEL = "no embedding model is set: the index supports word search only"
 
 
@@ -88,6 +94,9 @@ def index(
     try:
         run = _Run(store, writer, options, report, readers, rules)
         try:
+            for source in moved_sources(requests, store):
+                run.notes.append(f"{source.name} is now at {source.root}: its checkout was moved or copied")
+                writer.add_source(source)
             with rare_collections():
                 run.words(discover(requests, store.sources(), walk))
             store_requests(store, requests)
@@ -112,6 +121,7 @@ class _Run:
     factories: dict[str, ReaderFactory]
     rules: tuple[UserRule, ...] = ()
     pseudonyms: PseudonymPlan = field(default_factory=PseudonymPlan)
+    remasked: set[str] = field(default_factory=set)  # sources that older rules masked: read again
     replaced: Counter[str] = field(default_factory=Counter)  # pseudonyms by kind
     registered: set[str] = field(default_factory=set)
     group: list[Document] = field(default_factory=list)  # read, not yet written
@@ -134,6 +144,7 @@ class _Run:
         self.known = {(info.source, info.path): info for scope in scopes for info in self.store.documents(*scope)}
         history = History(self.store, found.files, self.known)
         partly = self.options.only is not None
+        self.remasked = {name for name in self.registered if self.store.fact(_MASKING + name) != MASKING_RULES}
         self.pseudonyms = plan_pseudonyms(self.store, found.files, self.options.pseudonyms, partly=partly)
         changed = [file for file in found.files if not _same_stat(file, self._known_info(file, history))]
         self.counts["unchanged"] = len(found.files) - len(changed)
@@ -147,16 +158,21 @@ class _Run:
             if self.report:
                 self.report(Progress("read", total - len(changed) + self.counts["done"], total, file.path))
         self._write()
+        self._note_grammars()
         self._remove_missing(found, empty)
         link_services(self.writer)
         self.writer.publish()
         remember_heads(self.store, history, found)
         self.pseudonyms.remember(self.store)
+        for scope in found.scopes:
+            if not partly and scope.source in self.remasked and not scope.path and scope.glob is None:
+                self.store.set_fact(_MASKING + scope.source, MASKING_RULES)
         link(self.store, self.writer, self.report, self.extracted)
 
     def _known_info(self, file: FoundFile, history: History) -> DocumentInfo | None:
         """Return the stored document of a file, unless the file must be read again, changed or not."""
-        again = self.options.force or file.source.name in self.pseudonyms.renewed or history.moved_on(file)
+        source = file.source.name
+        again = self.options.force or source in (self.pseudonyms.renewed | self.remasked) or history.moved_on(file)
         info = None if again else self.known.get(_key(file))
         return None if info and env_changed(file.full_path, info.indexed_at.timestamp()) else info
 
@@ -211,6 +227,9 @@ class _Run:
         if result.document is not None:
             # Pseudonyms are set in this process: a worker would need all names with every file.
             document, found = self.pseudonyms.apply(result.document)
+            language = document.chunks[0].language
+            if language in MORE and not has_grammar(language):
+                self.counts[f"{_UNPARSED}{language}"] += 1
             self.replaced += found
             self._put(file, self.options.summaries(document) if self.options.summaries else document)
         elif result.skip is not None:
@@ -223,6 +242,13 @@ class _Run:
             self.counts["unchanged"] += 1
         return result.skip is None
 
+    def _note_grammars(self) -> None:
+        """Note once which languages were split without a grammar, and what brings it."""
+        found = sorted(name.removeprefix(_UNPARSED) for name in self.counts if name.startswith(_UNPARSED))
+        if found:
+            files = sum(self.counts[_UNPARSED + name] for name in found)
+            self.notes.append(f"{files:,} files of {', '.join(found)} are split by layout; {MORE_GRAMMARS}")
+
     def _failed(self, file: FoundFile, reason: str) -> None:
         """Report a problem; the stored document stays, because an old result marked as stale beats none."""
         self.problems.append(Problem(printable(_shown(file)), reason))
@@ -231,6 +257,7 @@ class _Run:
         if file.source.name not in self.registered:
             self.writer.add_source(file.source)
             self.registered.add(file.source.name)
+            self.store.set_fact(_MASKING + file.source.name, MASKING_RULES)
         self.group.append(document)
         self.counts["waiting"] += len(document.chunks)
         late = monotonic() - self.published_s > PUBLISH_S
@@ -311,7 +338,7 @@ def _key(file: FoundFile) -> FileKey:
 
 def _same_stat(file: FoundFile, info: DocumentInfo | None) -> bool:
     """Test for the size and time of the indexed file, and that the time is old enough to be trusted."""
-    if info is None or (file.size_bytes, file.modified_ns) != (info.size_bytes, info.modified_ns):
+    if info is None or file.modified_ns != info.modified_ns or not is_same_size(file.size_bytes, info.size_bytes):
         return False
     return file.modified_ns < int(info.indexed_at.timestamp() * 10**9) - RACY_NS
 

@@ -26,7 +26,7 @@ def lines_of(chunks: Sequence[Chunk], path: str, start: int | None = None, end: 
 
     Lines that no chunk holds were blank. A document without line numbers is numbered from 1 through its chunks.
     """
-    texts = _numbered(chunks) if any(chunk.start_line for chunk in chunks) else _counted(chunks)
+    texts = _texts(chunks)
     total = max(texts, default=0)
     first = 1 if start is None else start
     last = min(total if end is None else end, total, first + MOST_LINES - 1)
@@ -39,20 +39,17 @@ def lines_of(chunks: Sequence[Chunk], path: str, start: int | None = None, end: 
 
 def text_of(chunks: Sequence[Chunk]) -> str:
     """Return the whole text of a document from its chunks."""
-    texts = _numbered(chunks) if any(chunk.start_line for chunk in chunks) else _counted(chunks)
+    texts = _texts(chunks)
     return "\n".join(texts.get(number, "") for number in range(1, max(texts, default=0) + 1))
 
 
-def _numbered(chunks: Sequence[Chunk]) -> dict[int, str]:
+def _texts(chunks: Sequence[Chunk]) -> dict[int, str]:
     """Map line numbers to lines. Chunks of prose overlap with equal text."""
+    if not any(chunk.start_line for chunk in chunks):
+        return dict(enumerate((line for chunk in chunks for line in chunk.text.split("\n")), start=1))
     found: dict[int, str] = {}
     for chunk in chunks:
         if chunk.start_line is not None:
             for offset, line in enumerate(chunk.text.split("\n")):
                 found.setdefault(chunk.start_line + offset, line)
     return found
-
-
-def _counted(chunks: Sequence[Chunk]) -> dict[int, str]:
-    lines = [line for chunk in chunks for line in chunk.text.split("\n")]
-    return dict(enumerate(lines, start=1))

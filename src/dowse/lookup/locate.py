@@ -9,9 +9,10 @@ from pathlib import Path
 
 from dowse.errors import BadRequestError, NotFoundError, UnavailableError
 from dowse.filters import Glob, by_source, holds
-from dowse.identity import bytes_hash, document_id
+from dowse.identity import document_id
 from dowse.ingest.sources.requests import ADDED_ROOT, MARK, REVISION_ROOT, is_inside, path_in, revision_of
 from dowse.ports import Store, StoreReader
+from dowse.private_hash import is_same_content, is_same_size
 from dowse.reports import SourceStatus
 from dowse.types import Chunk, DocumentInfo, Source
 
@@ -106,11 +107,11 @@ def _state(source: Source, info: DocumentInfo) -> str:
         found = os.stat(path)
         if inside:
             return "fresh" if found.st_mtime_ns == info.modified_ns else "stale"
-        if found.st_size == info.size_bytes and found.st_mtime_ns == info.modified_ns:
+        if is_same_size(found.st_size, info.size_bytes) and found.st_mtime_ns == info.modified_ns:
             return "fresh"
-        if found.st_size != info.size_bytes:
+        if not is_same_size(found.st_size, info.size_bytes):
             return "stale"
-        return "fresh" if bytes_hash(path.read_bytes()) == info.content_hash else "stale"
+        return "fresh" if is_same_content(path.read_bytes(), info.content_hash) else "stale"
     except FileNotFoundError:
         return "missing"
     except OSError:

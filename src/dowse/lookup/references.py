@@ -50,7 +50,8 @@ def references(name: str, reader: StoreReader, tokenizer: Tokenizer, where: Filt
     chunks = reader.get([number_id(each) for each in hits.ids.tolist()])
     found: dict[tuple[str, int | None, str], ReferenceLine] = {}
     for chunk in chunks.values():
-        if all(_word(part).search(_known_of(chunk)) for part in parts[:-1]):
+        known = "\n".join((chunk.text, chunk.context_prefix, chunk.qualified_name or "", *chunk.imports))
+        if all(_word(part).search(known) for part in parts[:-1]):
             for each in _lines(chunk, parts[-1]):
                 held = found.get(_key(each))
                 found[_key(each)] = each if held is None or each.definition else held
@@ -72,10 +73,6 @@ def _key(reference: ReferenceLine) -> tuple[str, int | None, str]:
     """Return the key of a line; overlapping chunks repeat lines."""
     chunk = reference.chunk
     return (chunk.document_id, reference.line, "" if reference.line else f"{chunk.id}{reference.text}")
-
-
-def _known_of(chunk: Chunk) -> str:
-    return "\n".join((chunk.text, chunk.context_prefix, chunk.qualified_name or "", *chunk.imports))
 
 
 def _word(name: str) -> re.Pattern[str]:

@@ -35,16 +35,14 @@ class RelatedChunks(msgspec.Struct, frozen=True):
 def related(
     chunks: Sequence[Chunk], reader: StoreReader, *, relations: Collection[str] = (), limit: int = 50
 ) -> RelatedChunks:
-    """Find linked chunks, the heaviest edges first, structure last; only `relations` if given.
-
-    Edges between the given chunks are omitted, and for several chunks the edges of structure, too.
-    """
+    """Find chunks linked from outside, the heaviest edges first, structure last; only `relations` if given."""
     ids = {chunk.id for chunk in chunks}
+    hidden = STRUCTURE if len(ids) > 1 else ()  # several chunks show what they are linked to, not how they follow
     edges: dict[tuple[str, str, str], tuple[Edge, bool]] = {}
     for incoming in (False, True):
         for edge in reader.neighbours(sorted(ids), incoming=incoming):
             inside = edge.source_id in ids and edge.target_id in ids
-            if not inside and edge.relation in (relations or _shown(edge, many=len(ids) > 1)):
+            if not inside and (edge.relation in relations if relations else edge.relation not in hidden):
                 edges.setdefault((edge.source_id, edge.target_id, edge.relation), (edge, incoming))
     others = reader.get({end for edge, _ in edges.values() for end in (edge.source_id, edge.target_id)} - ids)
     known = {chunk.id: chunk for chunk in chunks} | dict(others)
@@ -60,10 +58,6 @@ def related(
         if edge.source_id in known and edge.target_id in known
     ]
     return RelatedChunks(tuple(chunks), tuple(sorted(found, key=_order)[:limit]), len(found))
-
-
-def _shown(edge: Edge, *, many: bool) -> tuple[str, ...]:
-    return () if many and edge.relation in STRUCTURE else (edge.relation,)
 
 
 def _order(neighbour: LinkedChunk) -> tuple[bool, float, str, str, int, str]:

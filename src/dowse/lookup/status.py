@@ -5,14 +5,10 @@ Separate from `locate`, which works on any store: this needs the folder and the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from dowse.lookup.locate import source_status
 from dowse.reports import Status
+from dowse.store.embedded import EmbeddedStore
 from dowse.store.sql.schema import SCHEMA_VERSION
-
-if TYPE_CHECKING:
-    from dowse.store.embedded import EmbeddedStore
 
 
 def status(store: EmbeddedStore) -> Status:

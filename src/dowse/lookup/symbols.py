@@ -53,9 +53,10 @@ def symbols(
     chunks = reader.get({chunk_id for chunk_id, _, _ in candidates})
     found: dict[tuple[str, str, int | None], SymbolMatch] = {}
     for chunk_id, called, match in candidates:
-        for symbol in _symbols(chunks[chunk_id], called, match) if chunk_id in chunks else ():
-            if kind is None or symbol.kind == kind:
-                found.setdefault((symbol.chunk.document_id, symbol.name, symbol.start_line), symbol)
+        for symbol in _all(chunks[chunk_id]) if chunk_id in chunks else ():
+            if called in symbol_names(symbol.name) and kind in (None, symbol.kind):
+                key = (symbol.chunk.document_id, symbol.name, symbol.start_line)
+                found.setdefault(key, replace(symbol, match=match))
     return tuple(sorted(_whole(found.values()), key=_order)[:limit])
 
 
@@ -111,13 +112,6 @@ def _candidates(wanted: str, reader: StoreReader, tokenizer: Tokenizer) -> Itera
             last = tokenizer.code(symbol.name.rpartition(".")[2])
             if not words.isdisjoint(last) and words <= set(tokenizer.code(symbol.name)):
                 yield chunk.id, symbol.name, "part"
-
-
-def _symbols(chunk: Chunk, called: str, match: Match) -> Iterator[SymbolMatch]:
-    """Yield the definitions of a chunk with this name."""
-    for symbol in _all(chunk):
-        if called in symbol_names(symbol.name):
-            yield replace(symbol, match=match)
 
 
 def _all(chunk: Chunk) -> Iterator[SymbolMatch]:

@@ -15,9 +15,8 @@ from dowse.identity import embedded_text
 from dowse.models import registry
 from dowse.models.checks import CHARACTERS_PER_TOKEN, in_threads, plain
 from dowse.models.choose import NONE, PATH_STARTS, on_this_machine
-from dowse.models.onnx.encoder import Encoder
 from dowse.models.onnx.graph_builder import pair_graph
-from dowse.models.onnx.prepared import PreparedModel
+from dowse.models.onnx.prepared import Encoder, PreparedModel
 from dowse.models.onnx.quantise import graph_tensors
 from dowse.models.onnx.recipe import identity
 from dowse.models.onnx.weights import FolderWeights, open_weights
@@ -131,7 +130,8 @@ class CrossEncoderReranker:
         kept = self._kept(pair.sequence_ids)
         ids, types = np.array(pair.ids)[kept], np.array(pair.type_ids, np.float32)[kept]
         logits = self._encoder.run(ids, types[:, None] * self._shift).tolist()
-        return _sigmoid(logits[0] if len(logits) == 1 else logits[1] - logits[0])
+        logit = logits[0] if len(logits) == 1 else logits[1] - logits[0]
+        return 1 / (1 + exp(-max(-_STEEPEST, min(logit, _STEEPEST))))
 
     def _kept(self, sequences: Sequence[int | None]) -> list[int]:
         """Return the positions that stay when the last tokens of the passage are cut (`only_second`)."""
@@ -146,7 +146,3 @@ class CrossEncoderReranker:
         alone = self._tokenizer.encode(query, add_special_tokens=False)
         most = self._tokens // 2
         return query if len(alone.ids) <= most else query[: alone.offsets[most - 1][1]]
-
-
-def _sigmoid(logit: float) -> float:
-    return 1 / (1 + exp(-max(-_STEEPEST, min(logit, _STEEPEST))))

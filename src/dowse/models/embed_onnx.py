@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from dowse.errors import ModelUnavailableError
 from dowse.models.checks import CHARACTERS_PER_TOKEN, in_threads, plain, unit_rows
-from dowse.models.onnx.encoder import Encoder
-from dowse.models.onnx.prepared import prepared
+from dowse.models.onnx.prepared import Encoder, prepared
 from dowse.models.onnx.recipe import Recipe
 from dowse.models.onnx.tokenizer import TokenIds
 from dowse.models.onnx.weights import open_weights
@@ -25,10 +24,7 @@ class OnnxEmbedder:
     def __init__(
         self, path: Path, recipe: Recipe, *, threads: int = 1, exact: bool = False, keep: Path | None = None
     ) -> None:
-        """`exact` computes in fp32 instead of int8: slower, for comparison.
-
-        `keep` is the cache folder of quantised weights.
-        """
+        """`exact` computes in fp32 instead of int8, for comparison; `keep` caches quantised weights."""
         weights = open_weights(path)
         self._recipe = recipe
         self._threads = max(1, threads)

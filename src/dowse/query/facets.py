@@ -58,7 +58,6 @@ def counted(chunks: Iterable[Chunk]) -> tuple[tuple[str, Counts], ...]:
 
 
 def _candidates(state: QueryState, ready: PreparedQuery) -> Iterable[Chunk]:
-    """Return the chunks that legs or later stages found."""
     found = {hit.chunk.id: hit.chunk for hit in state.hits}
     fused = [] if state.fused is None else [number_id(each) for each in state.fused.ids.tolist()]
     return {**found, **ready.context.reader.get([each for each in fused if each not in found])}.values()

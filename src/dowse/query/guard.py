@@ -101,7 +101,8 @@ class EmbedderGuard(PluginGuard):
             right = vectors.ndim == 2 and len(vectors) == len(texts) and bool(np.isfinite(vectors).all())
         except (TypeError, ValueError):  # text, None, rows of different lengths
             right = False
-        if not right or self.dimension not in (None, vectors.shape[1]) or not (lengths := _lengths(vectors)).all():
+        lengths: Matrix = np.linalg.norm(vectors, axis=1, keepdims=True) if right else np.zeros((1, 1), np.float32)
+        if not lengths.all() or self.dimension not in (None, vectors.shape[1]):
             raise UnavailableError(f"{self._name} returned no finite vectors of its dimension")
         return vectors / lengths
 
@@ -109,11 +110,6 @@ class EmbedderGuard(PluginGuard):
         if hasattr(self._part, "embed_query"):
             return [self._part.embed_query(text) for text in texts]
         return self._part.embed(texts, role=role)
-
-
-def _lengths(vectors: Matrix) -> Matrix:
-    lengths: Matrix = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return lengths
 
 
 class RerankerGuard(PluginGuard):

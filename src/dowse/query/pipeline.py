@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, Future, wait
+from concurrent.futures import Executor, wait
 from dataclasses import replace
 from operator import attrgetter
 from typing import cast
@@ -17,8 +17,11 @@ import msgspec
 
 from dowse.errors import UnavailableError
 from dowse.ports import Bm25, ChunkReader, Embedder, QuerySession, StoreReader
+from dowse.query.answers.graph import AnswerFromGraph
+from dowse.query.answers.metadata import AnswerMetadata, CiteEvidence
 from dowse.query.assemble import NO_LLM, Assembly, Parts, Step, Wave, missing_links
 from dowse.query.cache import CachedEmbedder, uncached
+from dowse.query.exact_text import ExactText, literals
 from dowse.query.guard import guarded
 from dowse.query.plan.classify import LLM_TIMEOUT_S, Plan, plan
 from dowse.query.plan.expand import MOST_VARIANTS, VARIANT_WEIGHT
@@ -31,13 +34,10 @@ from dowse.query.plugins import GivenServices, PluginLeg
 from dowse.query.result import ResultContext, Staleness, coverage, coverage_note, result_of, unchecked
 from dowse.query.session import SessionGuard, open_session
 from dowse.query.stages.confidence import Judge
-from dowse.query.stages.exact_text import ExactText, literals
-from dowse.query.stages.graph_answers import AnswerFromGraph
 from dowse.query.stages.legs import Dense, Prepare, Words
-from dowse.query.stages.metadata_answers import AnswerMetadata, CiteEvidence
 from dowse.query.stages.neighbour_smoothing import NeighbourSmoothing
 from dowse.query.stages.services import AddServices
-from dowse.query.stages.state import Query, QueryState, Ranking, Stage, StageTrace, Traced, Variant
+from dowse.query.stages.state import Query, QueryState, Stage, StageTrace, Traced, Variant
 from dowse.tokenizer import Tokenizer
 from dowse.types import LEGS, Degradation, QueryRequest, QueryResult, QueryType
 
@@ -87,10 +87,8 @@ def answer(
 ) -> QueryResult:
     """Answer a query against one snapshot, with guards around injected parts.
 
-    `dense_note` is the reason for a missing embedder.
-
-    The executor runs the legs in parallel. It must not be the one that runs this call: they could wait for each other.
-    A leg that misses the deadline continues in its thread, and its result is discarded.
+    `dense_note` is the reason for a missing embedder. The executor runs the legs in parallel; it must not be the one
+    that runs this call: they could wait for each other. A late leg continues in its thread, its result discarded.
     """
     parts = parts or _NO_PARTS
     parts = replace(
@@ -163,8 +161,9 @@ def prepared(
         query_type=plan_of.query_type,
     )
     assembly = Assembly(profile, session, tokenizer, parts, (lambda: None) if deadline is None else deadline.left_s)
+    shown = typed if typed is request else replace(request, text=typed.text)
     context = ResultContext(
-        request, profile.fusion, model, session, plan_of.answer_style, started_s, staleness, profile.group,
+        shown, profile.fusion, model, session, plan_of.answer_style, started_s, staleness, profile.group,
         expanded=profile.expand,
     )  # fmt: skip
     waves = build(assembly, request, embedder, state, only_shown=only_shown, early=early)
@@ -201,7 +200,6 @@ def planned(
 def _dense(
     profile: Profile, session: QuerySession, embedder: Embedder | None, dense_note: str, parts: Parts
 ) -> tuple[Embedder | None, tuple[Degradation, ...]]:
-    """Return the embedder if the dense leg can use it, and the notes about that leg."""
     if "dense" not in profile.legs or any(leg.name == "dense" for leg in parts.legs):
         return None, ()
     if isinstance(session, SessionGuard) and (reason := session.lacks("vector search")):
@@ -244,27 +242,22 @@ def build(
     relation = None if about_documents else graph_question(state.query.text)
     later = tuple(assembly.later())
     hydrates = assembly.hydrate(state.query, later, only_shown=only_shown and not about_documents, early=early)
+    from_metadata = Step(AnswerMetadata(reader, assembly.parts.documents, tokenizer), optional=True)
+    exact_text = Step(ExactText(reader), optional=True, even_late=True)
     waves: tuple[Wave, ...] = (
-        (
-            (Step(AnswerMetadata(reader, assembly.parts.documents, tokenizer), optional=True),)
-            if about_documents
-            else ()
-        ),
-        ((Step(AnswerFromGraph(reader, tokenizer, relation), optional=True),) if relation else ()),
+        ((from_metadata,) if about_documents else ()),
         (Step(Prepare(tokenizer)),),  # required: without terms the answer would be wrong, not degraded
         tuple(Step(leg, optional=True, apart=bool(plugged)) for leg in legs),
         (Step(assembly.fuse(), optional=not request.strict, even_late=True),),
         ((Step(smoothing, optional=True, even_late=True),) if smoothed else ()),
         *((Step(hydrate, optional=True, even_late=True),) for hydrate in hydrates),
         *later,
-        (
-            (Step(ExactText(reader), optional=True, even_late=True),)
-            if profile.exact and literals(state.query.text)
-            else ()
-        ),
+        ((exact_text,) if profile.exact and literals(state.query.text) else ()),
         ((Step(CiteEvidence(reader), optional=True, even_late=True, when_answered=True),) if about_documents else ()),
         ((Step(services, optional=True, when_answered=True),) if profile.expand_graph else ()),
         ((Step(Judge(reader, model), optional=True, even_late=True),) if judged else ()),
+        # Last: once there is an answer, no other stage runs, and here the hits are wanted, too.
+        ((Step(AnswerFromGraph(reader, tokenizer, relation), optional=True),) if relation else ()),
     )
     names = [step.stage.name for wave in waves for step in wave]
     if len(set(names)) < len(names):
@@ -273,7 +266,6 @@ def build(
 
 
 def run(waves: Sequence[Wave], state: QueryState, executor: Executor | None, deadline: Deadline | None) -> Traced:
-    """Run all waves, one after the other."""
     return [Traced(state), *iter_waves(waves, state, executor, deadline)][-1]
 
 
@@ -308,14 +300,14 @@ def _attempt_all(wave: Wave, state: QueryState, executor: Executor | None, deadl
         return [first.result(), *others]
     futures = [executor.submit(_attempt, step, state, deadline) for step in wave]
     wait(futures, timeout=None if deadline is None else deadline.left_s())
-    return [_collect(step, future, state, deadline) for step, future in zip(wave, futures, strict=True)]
-
-
-def _collect(step: Step, future: Future[_Attempt], state: QueryState, deadline: Deadline | None) -> _Attempt:
-    if deadline is None or future.done() or not step.optional or step.even_late:
-        return future.result()
-    future.cancel()
-    return _Attempt(state, StageTrace(step.stage.name, 1000 * deadline.limit_s), deadline.note)
+    attempts = []
+    for step, future in zip(wave, futures, strict=True):
+        if deadline is None or future.done() or not step.optional or step.even_late:
+            attempts.append(future.result())
+        else:
+            future.cancel()
+            attempts.append(_Attempt(state, StageTrace(step.stage.name, 1000 * deadline.limit_s), deadline.note))
+    return attempts
 
 
 def _attempt(step: Step, state: QueryState, deadline: Deadline | None) -> _Attempt:
@@ -337,21 +329,17 @@ def _ms_since(started_s: float) -> float:
 
 
 def _join(state: QueryState, attempts: list[_Attempt]) -> QueryState:
-    """Return one state from those of steps that ran in parallel."""
     if len(attempts) == 1:
         after = attempts[0].after
     else:
-        added = [each for attempt in attempts for each in _added_lists(state, attempt)]
-        after = state.changed(lists=(*state.lists, *added))
+        known, added = len(state.lists), list(state.lists)
+        for each in attempts:
+            if each.after.lists[:known] != state.lists or _others(each.after) != _others(state):
+                raise TypeError(f"stage {each.trace.stage!r} ran in parallel and may only add lists")
+            added += each.after.lists[known:]
+        after = state.changed(lists=tuple(added))
     lost = tuple(Degradation(each.trace.stage, each.skipped) for each in attempts if each.skipped is not None)
     return after.changed(degraded=(*after.degraded, *lost)) if lost else after
 
 
 _others = attrgetter(*(name for name in QueryState.__struct_fields__ if name != "lists"))
-
-
-def _added_lists(state: QueryState, attempt: _Attempt) -> Sequence[Ranking]:
-    after, known = attempt.after, len(state.lists)
-    if after.lists[:known] != state.lists or _others(after) != _others(state):
-        raise TypeError(f"stage {attempt.trace.stage!r} ran in parallel and may only add lists")
-    return after.lists[known:]

@@ -61,12 +61,8 @@ class PluginLeg(msgspec.Struct, frozen=True):
         return state.changed(lists=(*state.lists, *added))
 
     def _found(self, text: str, where: Filter) -> Found:
-        what = f"leg {self.name}"
-        if isinstance(self.leg, RowLeg):
-            rows = self.leg.search(text, self.depth, where=where)[: self.depth]
-        else:
-            rows = rows_of(in_time(lambda: list(self.leg.search(text, self.depth, where=where)), what), what)
-            rows = rows[: self.depth]
+        leg = self.leg if isinstance(self.leg, RowLeg) else row_leg(self.leg, None)
+        rows = leg.search(text, self.depth, where=where)[: self.depth]
         ids = np.array([id_number(row.id) for row in rows], np.uint64)
         scores = np.array([row.score for row in rows], np.float64)
         best = np.argsort(-scores, kind="stable")
@@ -134,12 +130,10 @@ class RowLeg(msgspec.Struct, frozen=True):
         return rows
 
 
-def row_leg(leg: SearchLeg, rows: RowStore) -> RowLeg:
-    """Return a leg of the user whose results bring their text, for a query without a store."""
-    search = leg.search
-    return RowLeg(
-        leg.name, lambda query, k, where: in_time(lambda: list(search(query, k, where=where)), leg.name), rows
-    )
+def row_leg(leg: SearchLeg, rows: RowStore | None) -> RowLeg:
+    """Return a leg of the user; without a store, its results bring their text."""
+    search, what = leg.search, f"leg {leg.name}" if rows is None else leg.name
+    return RowLeg(leg.name, lambda query, k, where: in_time(lambda: list(search(query, k, where=where)), what), rows)
 
 
 class RetrieverLeg(msgspec.Struct, frozen=True):

@@ -10,13 +10,12 @@ from math import floor, isnan
 from typing import Any
 
 import msgspec
-import numpy as np
 from msgspec import structs
 
-from dowse.identity import id_number
 from dowse.ports import QuerySession, StoreStats
 from dowse.query.explain.why import Historian, Matched
 from dowse.query.rows import iso
+from dowse.query.stages.legs import numbers
 from dowse.query.stages.state import Fused, Hit, QueryState, Traced
 from dowse.reports import QueryMetadata
 from dowse.types import LEGS, Chunk, DocumentGroup, Grouping, QueryRequest, QueryResult, Score, ScoredChunk
@@ -83,7 +82,9 @@ def groups_of(hits: Sequence[Hit], shown: Sequence[ScoredChunk], state: QuerySta
 def scored_chunks(hits: Sequence[Hit], state: QueryState, context: ResultContext) -> tuple[ScoredChunk, ...]:
     """Return hits in their public form, the only place that makes it."""
     words = any(each.terms is not None for each in state.lists)  # else no score has terms to explain
-    matched = _matched(hits, state, context.reader) if context.request.explain and words else ({},) * len(hits)
+    matched: Sequence[Matched] = ({},) * len(hits)
+    if context.request.explain and words:
+        matched = context.reader.held_terms(dict(state.query.terms), numbers(hit.found.id for hit in hits))
     count = 1 + max((hit.row for hit in hits if hit.row is not None), default=-1)
     historian = None if state.fused is None else Historian(state.fused, count)
     stale = context.staleness({hit.chunk.document_id for hit in hits})
@@ -113,12 +114,6 @@ def result_with(chunks: tuple[ScoredChunk, ...], traced: Traced, context: Result
         service_context=state.service_context,
         query_metadata=_metadata(traced, context, len(chunks)),
     )
-
-
-def _matched(hits: Sequence[Hit], state: QueryState, reader: QuerySession) -> Sequence[Matched]:
-    """Return by hit and leg the query terms that it holds."""
-    ids = np.array([id_number(hit.found.id) for hit in hits], np.uint64)
-    return reader.held_terms(dict(state.query.terms), ids)
 
 
 def _scored_chunk(
@@ -172,11 +167,7 @@ def _metadata(traced: Traced, context: ResultContext, returned: int) -> QueryMet
     return QueryMetadata(
         total_ms=1000 * (time.perf_counter() - context.started_s),
         stages=tuple((each.stage, each.ms) for each in traced.trace),
-        counts=(
-            *counts.items(),
-            ("returned", returned),
-            ("dropped", traced.state.dropped),
-        ),
+        counts=(*counts.items(), ("returned", returned), ("dropped", traced.state.dropped)),
         embedding_coverage=coverage(context.reader.stats),
         model=context.model,
         fusion=context.fusion,

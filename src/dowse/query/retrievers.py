@@ -91,10 +91,8 @@ class RetrievalPipeline(AsyncQueries):
     def _answered(self, request: QueryRequest) -> QueryResult:
         store: Any = guarded(self.store, "store")
         rows = RowStore(from_request(request), self.vector_store) if store is None else None
-        legs: tuple[SearchLeg, ...] = self.legs
-        if rows is not None:
-            legs = tuple(row_leg(leg, rows) for leg in legs)
-        legs = (*self._plugged(rows), *legs)
+        own = self.legs if rows is None else (row_leg(leg, rows) for leg in self.legs)
+        legs: tuple[SearchLeg, ...] = (*self._plugged(rows), *own)
         if rows is not None and request.legs == LEGS:
             request = replace(request, legs=tuple(dict.fromkeys(leg.name for leg in legs)))
         parts = Parts(
@@ -113,7 +111,6 @@ class RetrievalPipeline(AsyncQueries):
             threads.shutdown(wait=False)
 
     def _plugged(self, rows: RowStore | None) -> tuple[RowLeg, ...]:
-        """Return the legs over parts of another system."""
         embedder = guarded(self.embedder, "embedder")
         dense = () if self.vector_store is None else (vector_leg(self.vector_store, embedder, rows),)
         if self.bm25_store is not None:

@@ -118,8 +118,9 @@ def chunk_of(given: Any) -> Chunk | None:
     text, key = _first(given, _TEXTS), _first(given, _IDS)
     if not isinstance(text, str) or not isinstance(key, str | int):
         return None
-    named = {name: _named(given, name) for name in Chunk.__struct_fields__ if name != "defines"}
-    known = {name: value for name, value in named.items() if isinstance(value, _PLAIN)}
+    known = {name: _get(given, name) for name in Chunk.__struct_fields__ if name != "defines"}
+    known |= {name: _get(given, other) for name, other in _OTHER_NAMES.items() if known[name] is None}
+    known = {name: value for name, value in known.items() if isinstance(value, _PLAIN)}
     links = _get(_get(given, "metadata"), "connection_count")
     known |= {"connection_count": links} if isinstance(links, int) else {}
     empty = {"document_id": "", "corpus_type": "", "source_uri": ""}
@@ -139,11 +140,6 @@ def hit_of(chunk: Chunk, **scores: float) -> ScoredChunk:
     return ScoredChunk(**(msgspec.structs.asdict(chunk) | {"timestamp": moment} | scores))
 
 
-def _named(given: Any, name: str) -> Any:
-    value = _get(given, name)
-    return _get(given, _OTHER_NAMES[name]) if value is None and name in _OTHER_NAMES else value
-
-
 def _moment(value: Any) -> datetime | None:
     """Return a moment from ISO 8601 or seconds since the epoch; None from anything else."""
     try:
@@ -155,7 +151,6 @@ def _moment(value: Any) -> datetime | None:
 
 
 def _first(given: Any, names: Sequence[str]) -> Any:
-    """Return the first plain value under one of the names."""
     values = (_get(given, name) for name in names)
     return next((value for value in values if isinstance(value, str | Real)), None)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -66,11 +66,8 @@ class SessionGuard(PluginGuard):
         super().__init__(session, "store")
         self._hangs = ""
         self._missing = {port for method, port in _PORT_OF_METHOD.items() if not hasattr(session, method)}
-        self.stats = self._stats()
-
-    def _stats(self) -> StoreStats:
-        found = self._call(lambda: self._part.stats)
-        return found if isinstance(found, StoreStats) else StoreStats(0, 0, 0)
+        stats = self._call(lambda: session.stats)
+        self.stats = stats if isinstance(stats, StoreStats) else StoreStats(0, 0, 0)
 
     def _call(self, work: Callable[[], T], timeout_s: float | None = None) -> T:
         """Call the store; one that hangs is not called again by the same query."""
@@ -89,15 +86,12 @@ class SessionGuard(PluginGuard):
     def held_terms(self, terms: Mapping[Leg, Sequence[str]], ids: Ids) -> Sequence[Mapping[Leg, tuple[str, ...]]]:
         """Return the terms for explanations; none if the store fails, since no stage asks for them."""
         try:
-            return cast(Sequence[Mapping[Leg, tuple[str, ...]]], self._checked("held_terms")(terms, ids))
+            return cast(Sequence[Mapping[Leg, tuple[str, ...]]], self.__getattr__("held_terms")(terms, ids))
         except UnavailableError as err:
             logging.getLogger(LOGGER).warning("explanation without terms: %s", err)
             return ({},) * len(ids)
 
     def __getattr__(self, name: str) -> Any:
-        return self._checked(name)
-
-    def _checked(self, name: str) -> Callable[..., Any]:
         reason = self.lacks(_PORT_OF_METHOD.get(name, ""))
         method, check = None if reason else getattr(self._part, name), _CHECKS.get(name)
 
@@ -130,10 +124,6 @@ def _column(found: Any, count: int, *, unknown: bool = False) -> Any:
     return scores
 
 
-def _columns(found: Any, given: Sequence[Any]) -> Any:
-    return {leg: _column(found[leg], len(given[1])) for leg in given[0]}
-
-
 def _vectors(found: Any, given: Sequence[Any]) -> Any:
     rows, exist = np.asarray(found[0], np.float32), np.asarray(found[1], np.bool_)
     if rows.ndim != 2 or len(rows) != len(given[0]) or exist.shape != (len(rows),) or not np.isfinite(rows).all():
@@ -146,10 +136,6 @@ def _mask(found: Any, given: Sequence[Any]) -> Any:
     if mask.shape != (len(given[0]),) or mask.dtype != np.bool_:
         raise ValueError(f"{mask.dtype} of {mask.shape} for {len(given[0])} chunks")
     return mask
-
-
-def _chunks(found: Any, given: Sequence[Any]) -> Any:
-    return dict(zip(found, _each(Chunk)(list(found.values()), given), strict=True))
 
 
 def _each(kind: type) -> Callable[[Any, Sequence[Any]], Sequence[Any]]:
@@ -169,20 +155,16 @@ def _terms(found: Any, given: Sequence[Any]) -> Any:
     return rows
 
 
-def _numbers(found: Any, given: Sequence[Collection[Any]]) -> Any:
-    return {leg: float(_column([found[leg]], 1)[0]) for leg in given[0]}
-
-
 _CHECKS: Mapping[str, Callable[[Any, Sequence[Any]], Any]] = {
     "search_words": _found,
     "search_vectors": _found,
-    "score_words": _columns,
+    "score_words": lambda found, given: {leg: _column(found[leg], len(given[1])) for leg in given[0]},
     "score_vectors": lambda found, given: _column(found, len(given[1]), unknown=True),
     "vectors": _vectors,
     "passing": _mask,
-    "get": _chunks,
+    "get": lambda found, given: dict(zip(found, _each(Chunk)(list(found.values()), given), strict=True)),
     "held_terms": _terms,
-    "attainable_words": _numbers,
+    "attainable_words": lambda found, given: {leg: float(_column([found[leg]], 1)[0]) for leg in given[0]},
     "neighbours": _each(Edge),
     "named": _each(Name),
     "names_from": _each(Name),

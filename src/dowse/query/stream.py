@@ -13,7 +13,7 @@ import msgspec
 
 from dowse.query.pipeline import PreparedQuery, iter_waves
 from dowse.query.result import result_of
-from dowse.query.stages.state import QueryState, Traced
+from dowse.query.stages.state import Traced
 from dowse.types import QueryResult
 
 EventKind = Literal["first", "order", "done"]
@@ -35,20 +35,15 @@ def stream(ready: PreparedQuery, executor: Executor | None = None) -> Iterator[E
     shown: tuple[tuple[str, float], ...] | None = None
     traced = Traced(ready.state)
     for traced in iter_waves(ready.waves, ready.state, executor, ready.deadline):
-        if traced.state.hits and (ranking := _ranking(traced.state)) != shown:
+        state = traced.state
+        ranking = tuple((hit.chunk.id, hit.value) for hit in state.hits[: state.query.k])
+        if state.hits and ranking != shown:
             kind: EventKind = "first" if shown is None else "order"
             shown = ranking
-            yield Event(kind, _stage(traced), _result(traced, ready))
-    yield Event("done", _stage(traced), _result(traced, ready))
+            yield _event(kind, traced, ready)
+    yield _event("done", traced, ready)
 
 
-def _ranking(state: QueryState) -> tuple[tuple[str, float], ...]:
-    return tuple((hit.chunk.id, hit.value) for hit in state.hits[: state.query.k])
-
-
-def _stage(traced: Traced) -> str:
-    return traced.trace[-1].stage if traced.trace else ""
-
-
-def _result(traced: Traced, ready: PreparedQuery) -> QueryResult:
-    return result_of(Traced(traced.state, (*ready.trace, *traced.trace)), ready.context)
+def _event(kind: EventKind, traced: Traced, ready: PreparedQuery) -> Event:
+    result = result_of(Traced(traced.state, (*ready.trace, *traced.trace)), ready.context)
+    return Event(kind, traced.trace[-1].stage if traced.trace else "", result)

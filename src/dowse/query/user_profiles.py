@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from functools import cache
 from math import isfinite
 from typing import Any, get_args, get_type_hints
 
@@ -29,6 +28,8 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
     "graph_options": GraphOptions.__struct_fields__,
 }
 KEYS = tuple(name for name in Profile.__struct_fields__ if name != "name")
+
+_TYPES = get_type_hints(Profile, include_extras=True)
 
 
 def with_own(tables: Mapping[str, Mapping[str, Any]]) -> tuple[Profile, ...]:
@@ -70,11 +71,6 @@ def _renamed(table: Mapping[str, Any]) -> dict[str, Any]:
     return old | {key: value for key, value in table.items() if key not in (*RENAMED_KEYS, BASE)}
 
 
-@cache
-def _types() -> dict[str, Any]:
-    return get_type_hints(Profile, include_extras=True)
-
-
 def _value(key: str, given: object) -> Any:
     """Return the value of a key, checked by the type of its field and by rules that a type cannot express."""
     if key == "weights":
@@ -83,7 +79,7 @@ def _value(key: str, given: object) -> Any:
         given = _by_type(given)
     if key == "boost_rules":
         given = _rules(given)
-    value = msgspec.convert(given, _types()[key])
+    value = msgspec.convert(given, _TYPES[key])
     if key in ("legs", "rerank", "order") and len(set(value)) < len(value):
         raise ValueError("name each once")
     if key == "legs" and not set(value) <= set(LEGS):

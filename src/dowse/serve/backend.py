@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
 _ID_DIGITS = 16
 WRITE_WAIT_S = 20.0  # for another writer; chosen: below the time limit of a request
-
-
 # Paths of our own routes begin with /v1/ and are not secret.
 _ABSOLUTE = re.compile(r"(?<![\w.:/~])/(?!v1/)(?:[\w.@+-]+/)+[\w.@+-]+/?")
 
@@ -80,14 +78,8 @@ class Backend:
             self._writing.close()
         self.engine.close()
 
-    # --- queries ------------------------------------------------------------------------------------
-
     def query(self, request: QueryRequest, *, cursor: str | None = None, facets: bool = False) -> Object:
-        """Run a query and return the object that `dowse search --json` prints.
-
-        A cursor adds `next_cursor`, null on the last page. Facets add `facets`: counts of candidates by field and
-        value.
-        """
+        """Run a query as `dowse search --json`; a cursor adds `next_cursor`, null at the end, facets counts."""
         if cursor is None and not facets:
             return self._result(self.engine.query(request))
         page = self._rankings.page(
@@ -113,8 +105,6 @@ class Backend:
     def explain(self, request: QueryRequest, target: str) -> Object:
         """Explain the rank of a chunk id, `source/path` or `source/path:line`, or why it is missing."""
         return wire.explain_object(self.engine.explain(request, _inside(target)))
-
-    # --- lookups ------------------------------------------------------------------------------------
 
     def snapshot_id(self) -> str:
         """Return a name of the current snapshot; it changes when any process publishes an update."""
@@ -211,8 +201,6 @@ class Backend:
             row["sources"] = [source | {"root": None} for source in row["sources"]]
         return row
 
-    # --- writes -------------------------------------------------------------------------------------
-
     def feedback(self, query: str, target: str, grade: float) -> Object:
         """Store a judgment of a result for `dowse eval --judged` and `dowse tune`; a grade above 0 means relevant."""
         from dowse.evaluate.judgments import keep
@@ -230,10 +218,7 @@ class Backend:
         return {"query": query, "target": target, "grade": grade, "source_uri": chunk.source_uri}
 
     def start_index(self, paths: Sequence[str] = (), *, embed: bool = True) -> Object:
-        """Start a job that updates all sources, or those given as `source` or `source/path`.
-
-        New folders are indexed by `dowse index` on the server itself.
-        """
+        """Start a job that updates all sources, or those given as `source` or `source/path`; no new folders."""
         self._check_write("index")
         sources = {each.name: each for each in self.engine.sources()}
         if not sources:
@@ -241,7 +226,6 @@ class Backend:
         shown = tuple(paths) or tuple(sources)
         roots = [os.path.realpath(each.path) for each in self.engine.asked() if each.rev is None]
         real = tuple(place for each in paths for place in _real_paths(_inside(each), sources, roots))
-
         return self._job(self._jobs.start(IndexTask(str(self.engine.path), real, embed, self._environment()), shown))
 
     def _environment(self) -> dict[str, str]:
@@ -289,11 +273,15 @@ class Backend:
     def job(self, job_id: str) -> Object:
         return self._job(self._jobs.get(job_id))
 
-    # --- errors -------------------------------------------------------------------------------------
-
     def error(self, error: DowseError) -> Object:
         """Make a problem document (RFC 9457) of an error."""
-        return wire.problem_object(error) | {"detail": self.public_text(str(error))}
+        kind = type(error)
+        return {
+            "type": f"urn:dowse:error:{kind.__name__}",
+            "title": (kind.__doc__ or kind.__name__).strip().splitlines()[0],
+            "status": wire.outcome(error).http_status,
+            "detail": self.public_text(str(error)),
+        }
 
     def public_text(self, text: str) -> str:
         """Hide the paths of this machine in a message, unless the operator allows them."""
@@ -304,8 +292,6 @@ class Backend:
         except DowseError:  # the message may report just that; roots are then shown by their last part
             sources = ()
         return hide_paths(text, self.engine.path, sources)
-
-    # --- helpers ------------------------------------------------------------------------------------
 
     def _result(self, result: QueryResult) -> Object:
         notes = tuple(Degradation(each.stage, self.public_text(each.reason)) for each in result.degraded)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dowse.query.plan.operators import words_of
 from dowse.serve.plain_text import clean
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class Marker:
         self._spellings: dict[str, int] = {}  # words of the query, numbered
         self._words: dict[tuple[str, str], set[int]] = {}  # their numbers by leg and term
         self._known: dict[str, frozenset[int]] = {}
+        query = words_of(query)  # a filter is no word
         only_stops = not tokenizer(query).prose
         for run in _RUN.findall(query):
             number = self._spellings.setdefault(run.lower(), len(self._spellings))

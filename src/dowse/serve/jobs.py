@@ -77,7 +77,9 @@ class JobQueue:
             job = Job(token_hex(8), tuple(shown_paths), datetime.now(UTC), kind=task.kind)
             self._jobs[job.id] = job
             self._waiting.append((job.id, task))
-            self._forget()
+            over = [each.id for each in self._jobs.values() if each.state in OVER]
+            for job_id in over[: max(len(self._jobs) - MOST_KEPT, 0)]:
+                del self._jobs[job_id]
             if self._runner is None:
                 self._runner = Thread(target=self._run, name="dowse-jobs", daemon=True)
                 self._runner.start()
@@ -119,8 +121,6 @@ class JobQueue:
         if runner is not None:
             runner.join(STOP_S)
 
-    # --- runner thread ------------------------------------------------------------------------------
-
     def _run(self) -> None:
         while True:
             with self._changed:
@@ -160,11 +160,6 @@ class JobQueue:
             job = self._jobs[job_id]
             self._jobs[job_id] = msgspec.structs.replace(job, version=job.version + 1, **changed)
             self._changed.notify_all()
-
-    def _forget(self) -> None:
-        over = [each.id for each in self._jobs.values() if each.state in OVER]
-        for job_id in over[: max(len(self._jobs) - MOST_KEPT, 0)]:
-            del self._jobs[job_id]
 
 
 def _started(task: IndexTask, errors: IO[bytes]) -> subprocess.Popen[bytes]:

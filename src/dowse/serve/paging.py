@@ -58,7 +58,7 @@ class RankingCache:
 
     def page(self, request: QueryRequest, cursor: str, snapshot: str, run: Callable[[], FacetedResult]) -> ResultPage:
         """Return the page at a cursor. `run` computes the ranking when it is not cached."""
-        now = _name(request, snapshot)
+        now = _query_hash(request) + snapshot
         at = Cursor(0, now) if cursor == FIRST else Cursor.parse(cursor)
         found = self._known.get(at.ranking)
         if found is None:
@@ -78,7 +78,3 @@ class RankingCache:
 
 def _query_hash(request: QueryRequest) -> str:
     return text_hash(repr(request))[:12]
-
-
-def _name(request: QueryRequest, snapshot: str) -> str:
-    return _query_hash(request) + snapshot

@@ -19,7 +19,7 @@ from typing import IO
 import msgspec
 
 from dowse.errors import BadRequestError, CorruptIndexError, NotFoundError
-from dowse.store.embedded import EmbeddedStore, create_folder
+from dowse.store.embedded import EmbeddedStore, create_folder, hide_from_git
 from dowse.store.files import storing, sync_folder
 from dowse.store.lock import WriterLock
 from dowse.store.sql.connections import sqlite_errors
@@ -98,6 +98,7 @@ def restore(source: Path, folder: Path) -> BackupManifest:
         create_folder(folder)
         fresh = folder / f"{DATABASE}.new"
         with closing(WriterLock(folder / LOCK)):
+            hide_from_git(folder)
             try:
                 with storing(fresh), archive.open(DATABASE) as packed:
                     _unpack(packed, fresh, manifest, source)

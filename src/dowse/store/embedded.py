@@ -132,10 +132,14 @@ class EmbeddedStore:
 
 
 def create_folder(folder: Path) -> None:
-    """Create the folder of an index, which only its owner can read, with a .gitignore."""
+    """Create the folder of an index, which only its owner can read."""
     with storing(folder):
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)  # it holds text of private files; chmod opens it to a group
+
+
+def hide_from_git(folder: Path) -> None:
+    """Keep the index out of git. The caller holds the writer's lock: two processes must not replace one file."""
     replace_file(folder / ".gitignore", b"*\n")
 
 
@@ -144,4 +148,5 @@ def _create(folder: Path) -> None:
     create_folder(folder)
     with closing(WriterLock(folder / LOCK, _CREATE_WAIT_S)):
         if not (folder / DATABASE).exists():
+            hide_from_git(folder)
             create_database(folder / DATABASE)

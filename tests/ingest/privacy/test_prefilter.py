@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dowse.ingest.privacy.secrets import literal_prefilters, possible_literals
+from dowse.ingest.privacy.secret_forms import literal_prefilters, possible_literals
 
 WORDS = ("ghp_", "github_pat_", "sk-", "SG.", "a+", "://")
 LOOKS = literal_prefilters(WORDS)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dowse.ingest.readers.registry import _OWN, find_readers
 from dowse.ingest.reading.read_file import FileReader, Task
+from dowse.ingest.sources.kinds import classify
 from dowse.ports import FileKind
 from dowse.types import CorpusType
 from pdf_files import column, pdf
@@ -137,3 +138,36 @@ def test_mutated_pdfs_are_problems_at_worst() -> None:
         changed = bytearray(data)
         changed[at] ^= 0x41
         read(reader, "pdf", bytes(changed))
+
+
+# Each opens something again and again, and never closes it.
+OPENINGS = {
+    "a.proto": ("message A {\n", "message A { "),
+    "a.json": ("[", '{"a":', '["a", '),
+    "a.yaml": ("- ", "a: [", "{b: ", "? ", "&a "),
+    "a.py": ("(", "a + ", "def f(", "if a:\n", "class A: "),
+    "a.md": ("*", "> ", "[", "|a", "- a\n  ", "# a\n", "`"),
+    "a.html": ("<div>", "<a b='c' ", "<table><tr><td>", "&lt;"),
+    "a.xml": ("<a>", "<a b='"),
+    "a.tf": ('a "b" {\n', "a = [", "<<E\n"),
+    "a.rst": ("*", "a\n=\n", "..  ", "| "),
+    "a.csv": (",", '"', "a,b\n"),
+    "a.ipynb": ('{"cells": [', "["),
+    "Dockerfile": ("RUN a \\\n", "FROM "),
+    ".env": ("A=", "A=b\n", "'"),
+    "a.txt": ("password=", "token 1a2b3c4d ", "1a", "password='", "a://b:", "secret,", "-----BEGIN PRIVATE KEY-----"),
+}
+
+
+@pytest.mark.parametrize(("name", "part"), [(name, part) for name, parts in OPENINGS.items() for part in parts])
+def test_a_hostile_file_makes_no_more_text_than_its_size_allows(name: str, part: str) -> None:
+    """Four times the input makes about four times the text."""
+    readers = find_readers()
+    reader = FileReader(readers)
+
+    def read(size: int) -> int:
+        data = (part * (size // len(part) + 1)).encode()
+        document = reader.read(Task("s", name, name, classify(name, readers), 10**9, explicit=True, data=data)).document
+        return sum(len(msgspec.msgpack.encode(chunk)) for chunk in document.chunks) if document else 0
+
+    assert read(60_000) <= 8 * read(15_000) + 200_000

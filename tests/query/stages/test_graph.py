@@ -15,8 +15,8 @@ from dowse.identity import chunk_id
 from dowse.ports import Store, StoreReader
 from dowse.query.stages.fusion import Fuse, ReciprocalRank, ZScore
 from dowse.query.stages.graph import Graph, GraphOptions, GraphSlots, extended
-from dowse.query.stages.hydrate import Hydrate
 from dowse.query.stages.leg_weights import Alpha
+from dowse.query.stages.legs import Hydrate
 from dowse.query.stages.state import Hit, Query, QueryState, Ranking
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.memory import MemoryStore

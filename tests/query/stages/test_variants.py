@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from dowse.query.assemble import Assembly, Parts
-from dowse.query.explain.why import history
+from dowse.query.explain.why import Historian
 from dowse.query.plan.profiles import Profile, named
 from dowse.query.stages.fusion_nested import cross_query_rank_fusion
-from dowse.query.stages.hydrate import Hydrate
-from dowse.query.stages.legs import Dense, Prepare, Words
+from dowse.query.stages.legs import Dense, Hydrate, Prepare, Words
 from dowse.query.stages.state import Fused, Query, QueryState, Variant
 from dowse.store.memory import MemoryStore
 from dowse.tokenizer import Tokenizer
@@ -122,11 +121,11 @@ def test_the_order_of_queries_does_not_matter(lists: list[list[str]], data: Any)
 
 def test_history_names_the_wording_and_b_64_flat_fields_are_the_questions_own(store: MemoryStore) -> None:
     found = fused(store, FLAT, Variant(OTHER, 0.8))
-    stages = [score.stage for score in history(found, 0, {})]
+    stages = [score.stage for score in Historian(found, len(found.ids))(0, {})]
     assert stages == ["dense", "bm25_code", "bm25_nlp", "dense~1", "bm25_code~1", "bm25_nlp~1", "fuse"]
-    assert any(" 0.8/(60+" in history(found, row, {})[-1].why for row in range(len(found.ids)))
+    assert any(" 0.8/(60+" in Historian(found, len(found.ids))(row, {})[-1].why for row in range(len(found.ids)))
     nested = fused(store, NESTED, Variant(OTHER, 0.8))
-    assert history(nested, 0, {})[-1].why.startswith("mean over 2 queries: (1/(60+")
+    assert Historian(nested, len(nested.ids))(0, {})[-1].why.startswith("mean over 2 queries: (1/(60+")
 
 
 def test_hydration_and_the_rest_work_on_nested_lists(store: MemoryStore) -> None:

@@ -6,13 +6,14 @@ import json
 import re
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 import dowse
 from dowse.serve.backend import Backend
-from dowse.serve.http.options import LONGEST_HEADERS_BYTES
+from dowse.serve.http.options import LONGEST_HEADERS_BYTES, ServerLimits
 from http_server import WAIT_S, Client, running_server
 
 FILES = {"a.md": "# Retry\n\nretry payments\n", "b.py": "def charge(card):\n    return post(card)\n"}
@@ -122,3 +123,26 @@ def test_a_deeply_nested_body_is_refused(index: Path) -> None:
                 body = b'{"text": ' + b"[" * depth + b"]" * depth + b"}"
                 answer = client.send("POST", path, body, {"Content-Type": "application/json"})
                 assert 400 <= answer.status < 500, (path, depth)
+
+
+def test_a_head_that_does_not_end_is_cut_off(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("httptools")
+    monkeypatch.setattr("dowse.serve.http.protocol.HEAD_S", 0.2)
+    with running_server(index) as client:
+        for begun in (b"", b"GET /healthz HTTP/1.1\r\nHost: loc", head() + END + head()):
+            with socket.create_connection(("127.0.0.1", client.port), WAIT_S) as raw:
+                raw.sendall(begun)
+                while raw.recv(1000):  # ends, or the socket's own limit of time is an error
+                    pass
+
+
+def test_slow_heads_lock_nobody_out(index: Path) -> None:
+    """More connections than the limit, none with a complete head: another client is answered at once."""
+    pytest.importorskip("httptools")
+    limits = ServerLimits(connections=16)
+    with running_server(index, limits=limits) as client, ExitStack() as opened:
+        for _ in range(3 * limits.connections):
+            raw = opened.enter_context(socket.create_connection(("127.0.0.1", client.port), WAIT_S))
+            raw.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+        for _ in range(5):
+            assert sent(client, head("/healthz", END)) == [b"200"]

@@ -72,6 +72,28 @@ def test_pages_of_other_origins_are_refused(client: Client, origin: str) -> None
     assert "access-control-allow-origin" not in answer.headers
 
 
+IMAGE = {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
+FRAME = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "Cross-Site"])
+@pytest.mark.parametrize("more", [{}, IMAGE, FRAME])
+def test_what_a_browser_marks_as_foreign_is_refused(client: Client, site: str, more: dict[str, str]) -> None:
+    answer = client.get("/v1/search?q=retry", **{"Sec-Fetch-Site": site, **more})
+    assert answer.status == 403
+    assert b"retry payments" not in answer.body
+
+
+def test_links_typed_addresses_and_named_origins_are_answered(client: Client) -> None:
+    for headers in (
+        {"Sec-Fetch-Site": "none"},
+        {"Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"},
+        {"Sec-Fetch-Site": "cross-site", "Origin": "https://app.example.com"},
+    ):
+        assert client.get("/v1/search?q=retry", **headers).status == 200, headers
+
+
 def test_our_own_pages_may_ask(client: Client) -> None:
     assert client.post("/v1/query", {"text": "retry"}, Origin=f"http://127.0.0.1:{client.port}").status == 200
 

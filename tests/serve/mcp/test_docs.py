@@ -16,9 +16,8 @@ import pytest
 
 import dowse
 from dowse.serve.mcp import resources
-from dowse.serve.mcp.server import INSTRUCTIONS, described
+from dowse.serve.mcp.server import INSTRUCTIONS, TOOLS, described
 from dowse.serve.mcp.token_paging import DEFAULT_TOKENS, MOST_TOKENS
-from dowse.serve.mcp.tool_table import TOOLS
 from mcp_clients import SOURCE
 
 PAGE = Path(__file__).parents[3] / "docs" / "mcp.md"

@@ -26,8 +26,8 @@ from dowse.query.context import estimated_tokens
 from dowse.query.plan.profiles import POOL_FACTOR, Profile
 from dowse.serve.backend import Backend
 from dowse.serve.mcp.arguments import DEFAULT_HITS, MOST_HITS
+from dowse.serve.mcp.server import TOOLS
 from dowse.serve.mcp.token_paging import DEFAULT_TOKENS
-from dowse.serve.mcp.tool_table import TOOLS
 from dowse.serve.plain_text import plural
 from dowse.serve.wire.result import Exit
 from dowse.store.embedded import EmbeddedStore
@@ -185,8 +185,8 @@ def test_search_gives_the_hits_of_the_command_line_in_its_order(folder: Path) ->
     asked = "how are retries limited"
     hits, _ = walk(folder, "search", "hits", query=asked)
     with dowse.open(folder, read_only=True, embedder="none") as engine:
-        ten = engine.query(asked, top_k=10).chunks
-        most = engine.query(asked, top_k=MOST_HITS).chunks
+        ten = engine.query(asked, top_k=10, group="document").chunks
+        most = engine.query(asked, top_k=MOST_HITS, group="document").chunks
     assert [hit["id"] for hit in hits[:10]] == [chunk.id for chunk in ten]
     assert [hit["id"] for hit in hits] == [chunk.id for chunk in most]
 
@@ -826,7 +826,7 @@ def test_over_http_reindex_is_there_when_the_server_may_write(folder: Path) -> N
 
 def test_the_window_of_search_is_one_ranking_with_that_of_the_backend(folder: Path) -> None:
     with Backend.open(folder, Config(embedder="none")) as backend:
-        found = backend.query(QueryRequest("retry of a failed booking", top_k=MOST_HITS))
+        found = backend.query(QueryRequest("retry of a failed booking", top_k=MOST_HITS, group="document"))
     hits, _ = walk(folder, "search", "hits", query="retry of a failed booking")
     assert [hit["id"] for hit in hits] == [row["id"] for row in found["chunks"]]
 

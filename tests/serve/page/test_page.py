@@ -229,7 +229,7 @@ def test_legs_run_together_in_fusion_and_better_ranks_stand_higher() -> None:
 def test_blank_fields_of_a_form_ask_for_nothing() -> None:
     wanted = parse_page_url([("q", "retry"), ("alpha", ""), ("profile", " "), ("since", "")], Config())
     assert wanted.pairs == (("q", "retry"),)
-    assert wanted.request == QueryRequest("retry", syntax="operators", explain=True)
+    assert wanted.request == QueryRequest("retry", syntax="operators", explain=True, group="document")
 
 
 def test_days_count_wholly_as_on_the_command_line() -> None:

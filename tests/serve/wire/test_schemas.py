@@ -16,7 +16,7 @@ from dowse.serve.http.openapi import components, request_parameters
 from dowse.serve.http.operations import document
 from dowse.serve.http.options import ServerOptions
 from dowse.serve.mcp.schema import input_schema, output_schema
-from dowse.serve.mcp.tool_table import TOOLS
+from dowse.serve.mcp.server import TOOLS
 
 STORED = Path(__file__).parent / "schemas.json"
 REF = "#/$defs/"

@@ -82,8 +82,9 @@ def evaluate(session: CommandSession, datasets: tuple[Path, ...], **flags: Any) 
         found = _measure(asked, SearchSetting(name, request, knobs), flags, report)
     if flags["page"]:
         from dowse.evaluate.report import page
+        from dowse.evaluate.trec import write_lines
 
-        _write(flags["page"], page(found.ablation, found.failures))
+        write_lines(flags["page"], [page(found.ablation, found.failures).rstrip("\n")])
     _print(session, flags, found)
     return Exit.HITS
 
@@ -93,6 +94,7 @@ def _measure(
 ) -> EvalResults:
     from dowse.evaluate.ablate import ablate, legs_alone, settings
     from dowse.evaluate.failures import worst
+    from dowse.evaluate.trec import falling, run_lines, write_lines
 
     foreign = _foreign(asked, outputs["foreign"]) if outputs["foreign"] else None
     ways = [setting]
@@ -109,7 +111,9 @@ def _measure(
             failures += worst(runner, setting, [rows[0].runs[number], *rivals], count)
         failures = sorted(failures, key=lambda each: -each.loss)[:count]
     if outputs["save_run"]:
-        _save_run(asked, rows[0].runs, outputs["save_run"])
+        _only(asked, "--save-run")
+        rankings = {each.question.id: falling(each.ranking) for each in rows[0].runs[0].answered}
+        write_lines(outputs["save_run"], run_lines(rankings))
     return EvalResults(rows[0].runs, foreign, rows if len(ways) > 4 else (), failures)
 
 
@@ -124,25 +128,10 @@ def _foreign(asked: Sequence[QueryRunner], file: Path) -> EvalRun:
     return graded_run(dataset, file.stem, rankings)
 
 
-def _save_run(asked: Sequence[QueryRunner], runs: Sequence[EvalRun], file: Path) -> None:
-    from dowse.evaluate.trec import falling, run_lines
-
-    _only(asked, "--save-run")
-    rankings = {each.question.id: falling(each.ranking) for each in runs[0].answered}
-    _write(file, "".join(f"{line}\n" for line in run_lines(rankings)))
-
-
 def _only(asked: Sequence[QueryRunner], flag: str) -> QueryRunner:
     if len(asked) != 1:
         raise BadRequestError(f"{flag} needs exactly one collection, not {len(asked)}; name one")
     return asked[0]
-
-
-def _write(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as err:
-        raise BadRequestError(f"cannot write {file}: {err.strerror}; name another file") from err
 
 
 def _print(session: CommandSession, outputs: Mapping[str, Any], found: EvalResults) -> None:

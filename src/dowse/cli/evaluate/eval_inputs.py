@@ -11,7 +11,7 @@ import click
 
 from dowse.cli.options import option
 from dowse.cli.session import CommandSession
-from dowse.config import Config, default_models_folder, find_index, new_index
+from dowse.config import default_models_folder, find_index, new_index
 from dowse.errors import BadRequestError
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from dowse.evaluate.run import QueryRunner
     from dowse.models.choose import Models
     from dowse.ports import Reporter
-    from dowse.query.assemble import Parts
 
 FOLDER = click.Path(path_type=Path)
 INPUT_OPTIONS = (  # no name of a field of QueryRequest, such as `cache`
@@ -37,12 +36,12 @@ INPUT_OPTIONS = (  # no name of a field of QueryRequest, such as `cache`
 def runners(
     session: CommandSession, places: Sequence[Path], flags: Mapping[str, Any], report: Reporter | None
 ) -> Iterator[list[QueryRunner]]:
-    """Open the collections: a folder is one; a file, or `--judged`, has judgments of the current index.
-
-    `flags` has a value for each of INPUT_OPTIONS.
-    """
+    """Open the collections: a folder is one; a file, or `--judged`, has judgments of the current index."""
     from dowse.evaluate.run import QueryRunner
     from dowse.models.choose import Models
+    from dowse.models.cross_encoder import open_cross_encoder
+    from dowse.query.assemble import Parts
+    from dowse.query.user_profiles import with_own
 
     if not places and not flags["judged"]:
         raise BadRequestError("missing input; add a dataset folder, a judgments file, or --judged")
@@ -60,18 +59,9 @@ def runners(
         for collection in found:
             for note in collection.dataset.notes:
                 session.note(f"dowse: {collection.dataset.name}: {note}")
-        parts = _parts(config)
+        reranker = open_cross_encoder(config.reranker, models_folder=config.models_folder, threads=config.threads)
+        parts = Parts(cross_encoder=reranker, profiles=with_own(config.profiles))
         yield [QueryRunner(collection, parts) for collection in found]
-
-
-def _parts(config: Config) -> Parts:
-    """Make the query components of the product: the user's profiles and the configured cross-encoder."""
-    from dowse.models.cross_encoder import open_cross_encoder
-    from dowse.query.assemble import Parts
-    from dowse.query.user_profiles import with_own
-
-    reranker = open_cross_encoder(config.reranker, models_folder=config.models_folder, threads=config.threads)
-    return Parts(cross_encoder=reranker, profiles=with_own(config.profiles))
 
 
 @contextmanager

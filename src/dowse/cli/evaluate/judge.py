@@ -24,8 +24,6 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 GRADES = {"y": 1.0, "n": 0.0, "0": 0.0, "1": 1.0, "2": 2.0, "3": 3.0}
 _JUDGED = ("query", "target", "grade", "source_uri")
 _SHOWN_LINES = 12  # of a hit
-
-
 JUDGE_OPTIONS = (
     option("--grade", "given", multiple=True, metavar="ID=N", help="Grade a chunk without a prompt; can be repeated."),
     option("--list", "listed", is_flag=True, help="Print all judgments: query, chunk, grade."),
@@ -98,14 +96,14 @@ def _given(session: CommandSession, query: str, given: tuple[str, ...]) -> list[
     from dowse.evaluate.datasets import grade_of
     from dowse.store.sql.judgments import Judgment
 
-    found = []
+    found, now = [], datetime.now(UTC)
     with session.open_reader() as engine:
         for text in given:
             target, equals, grade = text.rpartition("=")
             if not equals:
                 raise BadRequestError(f"--grade {text!r} has no grade; write --grade 3f9c2ab7d1e04c55=1")
             chunk = engine.show(target)[0]
-            found.append(Judgment(query, chunk.id, grade_of(grade, f"--grade {text}"), chunk.source_uri, _now()))
+            found.append(Judgment(query, chunk.id, grade_of(grade, f"--grade {text}"), chunk.source_uri, now))
     return found
 
 
@@ -124,7 +122,7 @@ def _prompted(session: CommandSession, request: QueryRequest) -> list[Judgment]:
         if grade is None:
             break
         if grade >= 0:
-            found.append(Judgment(request.text, chunk.id, grade, chunk.source_uri, _now()))
+            found.append(Judgment(request.text, chunk.id, grade, chunk.source_uri, datetime.now(UTC)))
     return found
 
 
@@ -144,7 +142,3 @@ def _shown(rank: int, chunk: ScoredChunk) -> str:
     lines = clean(chunk.text).split("\n")[:_SHOWN_LINES]
     place = f"{clean_path(chunk.source_uri)}:{chunk.start_line or 1}"
     return "\n".join([f"\n{rank}. {place}  {chunk.id}", *(f"    {line}" for line in lines)])
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

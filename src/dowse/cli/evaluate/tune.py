@@ -38,8 +38,7 @@ def tune(session: CommandSession, datasets: tuple[Path, ...], stages: bool, save
     """
     from dowse.cli.rich_output import progress
     from dowse.evaluate.pools import Knobs, pools_of
-    from dowse.evaluate.profile_file import checked_name
-    from dowse.evaluate.tune import advise, advise_stages, constants, grid
+    from dowse.evaluate.tune import advise, advise_stages, checked_name, constants, grid
     from dowse.query.plan.profiles import named
 
     if save:
@@ -68,11 +67,10 @@ def _finish(
     session: CommandSession, fusion: Advice[Knobs], later: Advice[SearchSetting] | None, save: str | None
 ) -> int:
     from dowse.evaluate import tune as advice
-    from dowse.evaluate.profile_file import Tuned, profile_text, save_profile
 
-    tuned = Tuned(fusion.chosen, later.chosen.knobs if later else (), session.config.profile)
+    tuned = advice.Tuned(fusion.chosen, later.chosen.knobs if later else (), session.config.profile)
     gained = not fusion.keep or bool(later and not later.keep)
-    written = save_profile(session.cwd / "dowse.toml", save, tuned) if save and gained else None
+    written = advice.save_profile(session.cwd / "dowse.toml", save, tuned) if save and gained else None
     if session.as_json:
         found = advice.advice_object(fusion)
         found |= {"stages": advice.advice_object(later)} if later else {}
@@ -83,7 +81,7 @@ def _finish(
     for line in ("", "Stages after fusion:", *advice.advice_lines(later)) if later else ():
         session.emit(line)
     if gained:
-        session.emit(f"\n{profile_text(save or 'tuned', tuned)}")
+        session.emit(f"\n{advice.profile_text(save or 'tuned', tuned)}")
     if written:
         session.note(f"Wrote {written}. Use it: dowse search --profile {save} QUERY")
     return Exit.HITS

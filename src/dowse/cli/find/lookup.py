@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -14,11 +14,7 @@ from dowse.serve.plain_text import clean, clean_line, clean_path, plural, table
 from dowse.serve.wire.result import Exit, chunk_object, plain, related_object, symbol_object
 
 if TYPE_CHECKING:
-    from dowse.lookup.outline import DocumentOutline
-    from dowse.lookup.related import RelatedChunks
-    from dowse.lookup.symbols import SymbolMatch
     from dowse.types import Chunk
-
 
 _RANGE = re.compile(r".+:(\d+)-(\d+)")
 _FILES_SHOWN = 40  # of a folder; chosen: a screen
@@ -54,19 +50,15 @@ def _print(session: CommandSession, chunks: Sequence[Chunk], target: str) -> Non
         if chunk.document_id != document:
             first = first if document is None else 1
             document = chunk.document_id
-        session.note(_heading(chunk))
+        about = chunk.qualified_name or chunk.section_path or chunk.document_title
+        place = clean_path(chunk.source_uri) + (f":{chunk.start_line}-{chunk.end_line}" if chunk.start_line else "")
+        session.note(f"{place}  {clean_line(about)}  {chunk.corpus_type}  {chunk.id}")
         for number, line in _numbered(chunk):
             if number is None:
                 session.emit(line)
             elif number >= first and (last is None or number <= last):
                 session.emit(f"{number:>6}  {line}".rstrip())
                 first = number + 1
-
-
-def _heading(chunk: Chunk) -> str:
-    about = chunk.qualified_name or chunk.section_path or chunk.document_title
-    lines = f":{chunk.start_line}-{chunk.end_line}" if chunk.start_line else ""
-    return f"{clean_path(chunk.source_uri)}{lines}  {clean_line(about)}  {chunk.corpus_type}  {chunk.id}"
 
 
 def _numbered(chunk: Chunk) -> list[tuple[int | None, str]]:
@@ -97,7 +89,18 @@ def symbols(session: CommandSession, name: str, kind: str | None, limit: int) ->
     if session.as_json:
         session.emit_json({"name": name, "symbols": [symbol_object(each) for each in found]})
     elif found:
-        _print_symbols(session, found)
+        rows = [
+            (
+                _place(each.chunk, each.start_line),
+                clean_line(each.kind or ""),
+                clean_line(each.name),
+                clean_line(each.signature or "")[:80],
+                {"case": "(other case)", "start": "(prefix)"}.get(each.match, ""),
+            )
+            for each in found
+        ]
+        for line in table(rows):
+            session.emit(line)
     else:
         kind_text = f" of kind {kind!r}" if kind else ""
         session.note(f"no symbol{kind_text} matches {name!r}; to search all text, run: dowse search {name}")
@@ -121,8 +124,18 @@ def outline(session: CommandSession, path: str, depth: int | None) -> int:
         found = engine.outline(path, depth=depth)
     if session.as_json:
         session.emit_json({"target": path, "documents": plain(found)})
-    else:
-        _print_outlines(session, found)
+        return Exit.HITS
+    for document in found[:_FILES_SHOWN]:
+        session.emit(f"{clean_path(document.source_uri)}  {clean_line(document.title)}  {document.corpus_type}")
+        if document.summary and len(found) == 1:
+            session.emit(f"  {clean_line(document.summary)}")
+        for entry in document.entries:
+            lines = f"{entry.start_line}-{entry.end_line}" if entry.start_line else ""
+            kind = "" if entry.kind == "section" else f"{entry.kind} "
+            text = clean_line(entry.signature or f"{kind}{entry.name}")[:100]
+            session.emit(f"{lines:>11}  {'  ' * entry.depth}{text}")
+    if len(found) > _FILES_SHOWN:
+        session.note(f"and {plural(len(found) - _FILES_SHOWN, 'file')} more; name a subfolder, or use --json")
     return Exit.HITS
 
 
@@ -147,48 +160,15 @@ def related(session: CommandSession, target: str, relations: tuple[str, ...], li
     if session.as_json:
         session.emit_json({"target": target} | related_object(found))
     elif found.neighbours:
-        _print_related(session, found)
+        session.note("  ".join(dict.fromkeys(_place(chunk) for chunk in found.chunks)))
+        for each in found.neighbours:
+            arrow = "→" if each.direction == "out" else "←"
+            session.emit(f"{arrow} {_place(each.chunk)}  {clean_line(each.sentence)}")
+        if found.total > len(found.neighbours):
+            session.note(f"and {plural(found.total - len(found.neighbours), 'link')} more; show them with -k")
     else:
         session.note(f"{target} has no links" + (f" of type {', '.join(relations)}" if relations else ""))
     return Exit.HITS if found.neighbours else Exit.NOTHING
-
-
-def _print_symbols(session: CommandSession, found: Iterable[SymbolMatch]) -> None:
-    rows = [
-        (
-            _place(each.chunk, each.start_line),
-            clean_line(each.kind or ""),
-            clean_line(each.name),
-            clean_line(each.signature or "")[:80],
-            {"case": "(other case)", "start": "(prefix)"}.get(each.match, ""),
-        )
-        for each in found
-    ]
-    for line in table(rows):
-        session.emit(line)
-
-
-def _print_outlines(session: CommandSession, found: tuple[DocumentOutline, ...]) -> None:
-    for document in found[:_FILES_SHOWN]:
-        session.emit(f"{clean_path(document.source_uri)}  {clean_line(document.title)}  {document.corpus_type}")
-        if document.summary and len(found) == 1:
-            session.emit(f"  {clean_line(document.summary)}")
-        for entry in document.entries:
-            lines = f"{entry.start_line}-{entry.end_line}" if entry.start_line else ""
-            kind = "" if entry.kind == "section" else f"{entry.kind} "
-            text = clean_line(entry.signature or f"{kind}{entry.name}")[:100]
-            session.emit(f"{lines:>11}  {'  ' * entry.depth}{text}")
-    if len(found) > _FILES_SHOWN:
-        session.note(f"and {plural(len(found) - _FILES_SHOWN, 'file')} more; name a subfolder, or use --json")
-
-
-def _print_related(session: CommandSession, found: RelatedChunks) -> None:
-    session.note("  ".join(dict.fromkeys(_place(chunk) for chunk in found.chunks)))
-    for each in found.neighbours:
-        arrow = "→" if each.direction == "out" else "←"
-        session.emit(f"{arrow} {_place(each.chunk)}  {clean_line(each.sentence)}")
-    if found.total > len(found.neighbours):
-        session.note(f"and {plural(found.total - len(found.neighbours), 'link')} more; show them with -k")
 
 
 def _place(chunk: Chunk, line_number: int | None = None) -> str:

@@ -61,21 +61,16 @@ def services(
         session.note(
             "no services in the index; index a folder with manifests, Compose files or Dockerfiles: dowse index ."
         )
-    _print(session, shown, name if graph.services else None, as_map="mermaid" if mermaid else "svg" if svg else "")
-    return Exit.HITS if graph.services else Exit.NOTHING
+    if mermaid or svg:
+        from dowse.cli.find import service_map
 
-
-def _print(session: CommandSession, graph: ServiceGraph, name: str | None, *, as_map: str) -> None:
-    from dowse.cli.find import service_map
-
-    if as_map:
-        draw = service_map.mermaid if as_map == "mermaid" else service_map.svg
-        session.emit(draw(graph.services, graph.edges))
+        session.emit((service_map.mermaid if mermaid else service_map.svg)(shown.services, shown.edges))
     elif session.as_json:
-        session.emit_json({"services": plain(graph.services), "edges": plain(graph.edges)})
+        session.emit_json({"services": plain(shown.services), "edges": plain(shown.edges)})
     else:
-        for line in _about(graph, name) if name else _overview(graph):
+        for line in _about(shown, name) if name and graph.services else _overview(shown):
             session.emit(clean(line))
+    return Exit.HITS if graph.services else Exit.NOTHING
 
 
 def _overview(graph: ServiceGraph) -> Iterator[str]:

@@ -36,7 +36,8 @@ def config(session: CommandSession, origin: bool) -> int | None:
 @option("--origin", is_flag=True, help="Show the file, variable or flag that sets each value.")
 def show(session: CommandSession, origin: bool) -> int:
     """Print all settings."""
-    return _show(session, origin=origin or bool(_parent_flag("origin")))
+    parent = click.get_current_context().parent
+    return _show(session, origin=origin or bool(parent and parent.params.get("origin")))
 
 
 @config.command()
@@ -131,8 +132,3 @@ def _project_target(cwd: Path) -> Path:
     """Return the project's dowse.toml, never its pyproject.toml, which other tools own."""
     found = settings.project_file(cwd)
     return found if found and found.name == settings.PROJECT_FILE else cwd / settings.PROJECT_FILE
-
-
-def _parent_flag(name: str) -> object:
-    parent = click.get_current_context().parent
-    return parent.params.get(name) if parent else None

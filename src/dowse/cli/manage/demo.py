@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from dowse.engine import Engine
     from dowse.reports import IndexReport
     from dowse.sample import SampleQuery
-    from dowse.types import QueryResult
 
 TOP_K = 3
 ACTS = {  # queries of the sample, chosen: with the default model the first result is right
@@ -48,30 +47,27 @@ def demo(session: CommandSession, keep: bool) -> int:
 
     Copies the sample to a temporary folder and deletes it at the end, unless --keep or --index is given.
     """
+    from dowse import sample
+
     named = session.config.index if session.config.origin("index") == FLAG else None
     kept = keep or named is not None
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="dowse-demo-"))
         if not kept:
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        files = _copy_sample(folder)
+        # A copy: in the package, git or ignore rules would change the indexed files.
+        files = Path(shutil.copytree(sample.root(), folder / sample.root().name))
         place = named or files / INDEX_FOLDER
         session = msgspec.structs.replace(session, config=replace(session.config, index=place))
         engine = stack.enter_context(session.open_writer(create=True))
         report = _index(session, engine, files)
-        answers = [_search(session, engine, query) for query in _queries()]
+        by_text = {query.text: query for query in sample.queries()}
+        answers = [_search(session, engine, by_text[text]) for text in ACTS]
         if session.as_json:
             session.emit_json({"index": str(place), "report": report_object(report), "queries": answers})
     if not session.as_json:
         _next(session, files, place, kept=kept)
     return Exit.HITS
-
-
-def _copy_sample(folder: Path) -> Path:
-    """Copy the sample out of the package: there, git or ignore rules would change the indexed files."""
-    from dowse import sample
-
-    return Path(shutil.copytree(sample.root(), folder / sample.root().name))
 
 
 def _index(session: CommandSession, engine: Engine, files: Path) -> IndexReport:
@@ -88,19 +84,12 @@ def _index(session: CommandSession, engine: Engine, files: Path) -> IndexReport:
     return done
 
 
-def _queries() -> list[SampleQuery]:
-    from dowse.sample import queries
-
-    by_text = {query.text: query for query in queries()}
-    return [by_text[text] for text in ACTS]
-
-
 def _search(session: CommandSession, engine: Engine, query: SampleQuery) -> dict[str, Any]:
     from dowse.types import QueryRequest
 
     filters: dict[str, Any] = dict(query.filters)
     result = engine.query(QueryRequest(query.text, top_k=TOP_K, explain=True, **filters))
-    rank = _rank(result, query.expect)
+    rank = next((at for at, chunk in enumerate(result.chunks, start=1) if chunk.file_path == query.expect), None)
     if not session.as_json:
         session.emit(f"\n# {ACTS[query.text]}: {query.why}")
         session.emit(f"$ {command_line(query)}")
@@ -109,11 +98,6 @@ def _search(session: CommandSession, engine: Engine, query: SampleQuery) -> dict
         return {}
     row: dict[str, Any] = plain(query)
     return row | {"filters": dict(query.filters), "rank": rank, "result": result_object(result)}
-
-
-def _rank(result: QueryResult, path: str) -> int | None:
-    ranks = (rank for rank, chunk in enumerate(result.chunks, start=1) if chunk.file_path == path)
-    return next(ranks, None)
 
 
 def command_line(query: SampleQuery) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -43,6 +43,8 @@ INDEX_OPTIONS = (
     option("--wait", is_flag=True, group="Run", help="Wait for another writer to finish, instead of failing."),
     option("--workers", type=click.IntRange(0, 64), metavar="N", group="Run",
            help="Read files in N worker processes; 0: in the main process [default: as needed]."),
+    option("--what-masked", is_flag=True, group="Output",
+           help="List every masked secret of the index by place and kind."),
     option("--why-skipped", is_flag=True, group="Output", help="List every skipped file with the reason."),
 )  # fmt: skip
 
@@ -71,6 +73,7 @@ def index(
     Reads only new and changed files. Without PATH, updates everything indexed before.
     """
     from dowse.cli.rich_output import progress
+    from dowse.ingest.pipeline import IndexOptions
     from dowse.ingest.sources.requests import IndexRequest, resolve
 
     if watch and (flags["rev"] or session.as_json):
@@ -78,41 +81,41 @@ def index(
     session = session.with_config(embedder=embedder, max_file_bytes=max_file_size)
     resolve([IndexRequest(path, flags["rev"]) for path in paths], ())  # a wrong path must not leave an empty index
     with session.open_writer(create=bool(paths)) as engine:
-        run = _runner(session, engine, paths, flags)
+        pseudonyms = flags["scrub"] if flags["pseudonyms"] is None else flags["pseudonyms"]
+
+        def run(only: frozenset[str] | None, report: Any = None) -> IndexReport:
+            """Index everything requested, or the changed part of it."""
+            return engine.index(
+                paths,
+                rev=flags["rev"],
+                archives=flags["archives"],
+                pseudonyms=pseudonyms,
+                embed=not flags["no_embed"],
+                wait=flags["wait"] or only is not None,
+                report=report,
+                max_file_bytes=session.config.max_file_bytes,
+                llm_summaries=flags["llm_summaries"],
+                how=IndexOptions(
+                    workers=flags["workers"],
+                    max_workers=session.config.threads,
+                    list_skipped=flags["why_skipped"],
+                    only=only,
+                ),
+            )
+
         with progress(wanted=not session.quiet) as report:
             done = run(None, report)
-        code = _finish(session, done, engine.path, _lines(done))
+        masked = _masked(engine) if flags["what_masked"] else []
+        code = _finish(session, done, engine.path, [*_lines(done), *masked])
         if watch and not done.interrupted:
             _watch(session, engine, paths, run)
     return code
 
 
-def _runner(session: CommandSession, engine: Engine, paths: Sequence[Path], flags: dict[str, Any]) -> IndexRun:
-    """Return a function that indexes everything requested, or the changed part of it."""
-    from dowse.ingest.pipeline import IndexOptions
+def _masked(engine: Engine) -> list[str]:
+    from dowse.lookup.masked import masked_places
 
-    pseudonyms = flags["scrub"] if flags["pseudonyms"] is None else flags["pseudonyms"]
-
-    def run(only: frozenset[str] | None, report: Any = None) -> IndexReport:
-        return engine.index(
-            paths,
-            rev=flags["rev"],
-            archives=flags["archives"],
-            pseudonyms=pseudonyms,
-            embed=not flags["no_embed"],
-            wait=flags["wait"] or only is not None,
-            report=report,
-            max_file_bytes=session.config.max_file_bytes,
-            llm_summaries=flags["llm_summaries"],
-            how=IndexOptions(
-                workers=flags["workers"],
-                max_workers=session.config.threads,
-                list_skipped=flags["why_skipped"],
-                only=only,
-            ),
-        )
-
-    return run
+    return [f"{clean_path(each.place)}: masked {clean_line(each.kind)}" for each in masked_places(engine.reader())]
 
 
 def _watch(session: CommandSession, engine: Engine, paths: Sequence[Path], run: IndexRun) -> None:
@@ -135,6 +138,34 @@ def _watch(session: CommandSession, engine: Engine, paths: Sequence[Path], run: 
     except KeyboardInterrupt:
         pass  # the way to stop it
     session.note("stopped watching; the index keeps all finished changes")
+
+
+@click.command("add", cls=SessionCommand)
+@click.argument("file", metavar="[FILE]", type=click.File("rb"), default="-")
+@option("--embedder", metavar="MODEL", help="Embed with auto, none, a name, a folder, a hub id or URL#model.")
+@option("--no-embed", is_flag=True, help="Add words only; the next index run computes the vectors.")
+def add_documents(session: CommandSession, file: IO[bytes], embedder: str | None, no_embed: bool) -> int:
+    """Add documents that are not files, as JSON Lines.
+
+    \b
+    dowse add tickets.jsonl
+    echo '{"id": "T-1", "title": "Login fails", "text": "..."}' | dowse add
+    dowse remove T-1
+
+    Reads standard input without FILE. A document replaces the one with the same id and source. Fields: id, text (or
+    data in base64 with media_type), title, source, url, author, created_at, corpus_type, channel, service, parent,
+    metadata. A bad line is reported, the others are added.
+    """
+    session = session.with_config(embedder=embedder)
+    with session.open_writer(create=True) as engine:
+        report = engine.add((line for line in file if line.strip()), embed=not no_embed)
+    count = report.added + report.changed
+    text = f"Added {plural(count, 'document')} ({plural(report.chunks, 'chunk')}) in {report.seconds:.1f} s: "
+    text += f"{report.added:,} new, {report.changed:,} changed, {report.unchanged:,} unchanged."
+    session.answer(report_object(report), text)
+    for problem in report.problems:
+        click.echo(f"dowse: {clean_path(problem.path)}: {clean_line(problem.reason)}", err=True)
+    return Exit.PARTIAL if report.problems else Exit.HITS
 
 
 @click.command(cls=SessionCommand)
@@ -218,27 +249,22 @@ def link(session: CommandSession, again: bool, llm: bool, most: int | None, with
         raise BadRequestError("--most and --within need --llm; run: dowse link --llm --most 50")
     with session.open_writer(create=False) as engine:
         if llm:
-            return _link_by_llm(session, engine, most, within=within)
+            from dowse.ingest.links.by_llm import LlmOptions
+
+            found = engine.link_by_llm(LlmOptions(across=not within, most_documents=most))
+            text = f"Linked {found.documents:,} documents: {found.edges:,} links, {found.dropped:,} answers dropped."
+            session.answer(plain(found), text)
+            if found.left:
+                session.note(f"{found.left:,} documents left; run the same command again to continue")
+            if found.note:
+                session.note(f"dowse: {found.note}")
+            return Exit.REMOTE if found.note and not found.documents else Exit.HITS
         done = engine.link(again=again)
     session.answer(
         {"documents": done.documents, "edges": done.edges},
         f"Linked {done.documents:,} documents: {done.edges:,} links.",
     )
     return Exit.HITS
-
-
-def _link_by_llm(session: CommandSession, engine: Engine, most: int | None, *, within: bool) -> int:
-    from dowse.ingest.links.by_llm import LlmOptions
-
-    done = engine.link_by_llm(LlmOptions(across=not within, most_documents=most))
-    session.answer(
-        plain(done), f"Linked {done.documents:,} documents: {done.edges:,} links, {done.dropped:,} answers dropped."
-    )
-    if done.left:
-        session.note(f"{done.left:,} documents left; run the same command again to continue")
-    if done.note:
-        session.note(f"dowse: {done.note}")
-    return Exit.REMOTE if done.note and not done.documents else Exit.HITS
 
 
 def summary(report: IndexReport) -> str:
@@ -251,9 +277,19 @@ def summary(report: IndexReport) -> str:
 
 def _finish(session: CommandSession, report: IndexReport, place: Path, lines: Sequence[str]) -> int:
     session.answer({"index": str(place)} | report_object(report), *lines)
-    _notes(session, report)
+    for problem in report.problems:  # even when quiet, since they are errors
+        click.echo(f"dowse: {clean_path(problem.path)}: {clean_line(problem.reason)}", err=True)
+    for note in filter(None, (*report.notes, report.embedding_note)):
+        session.note(f"dowse: {clean_line(note)}")
     if report.interrupted:
+        session.note("interrupted; the index keeps all finished files. Run the same command again to continue")
         return Exit.INTERRUPTED
+    if not any((report.added, report.changed, report.removed, report.unchanged, report.embedded)):
+        session.note("no files to index there; name another folder, or a file")
+    elif report.pending:
+        session.note(f"{plural(report.pending, 'chunk')} without a vector; compute them with: {session.embed_command}")
+    else:
+        session.note('Try: dowse "where do we retry payments"')
     if report.problems:
         return Exit.PARTIAL
     return Exit.REMOTE if report.embedding_note and session.remote_model else Exit.HITS
@@ -272,19 +308,3 @@ def _lines(report: IndexReport) -> list[str]:
         kinds = ", ".join(plural(count, kind) for kind, count in report.scrubbed)
         lines.append(f"Replaced with pseudonyms: {kinds}.")
     return lines + [f"{clean_path(each.path)}: {each.reason}" for each in report.left_out]
-
-
-def _notes(session: CommandSession, report: IndexReport) -> None:
-    """Print problems even when quiet, since they are errors; then notes and the next command."""
-    for problem in report.problems:
-        click.echo(f"dowse: {clean_path(problem.path)}: {clean_line(problem.reason)}", err=True)
-    for note in filter(None, (*report.notes, report.embedding_note)):
-        session.note(f"dowse: {clean_line(note)}")
-    if report.interrupted:
-        session.note("interrupted; the index keeps all finished files. Run the same command again to continue")
-    elif not any((report.added, report.changed, report.removed, report.unchanged, report.embedded)):
-        session.note("no files to index there; name another folder, or a file")
-    elif report.pending:
-        session.note(f"{plural(report.pending, 'chunk')} without a vector; compute them with: {session.embed_command}")
-    else:
-        session.note('Try: dowse "where do we retry payments"')

@@ -15,7 +15,6 @@ from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
     from dowse.models.fetch import ModelState
-    from dowse.models.registry import RerankerEntry
 
 
 @click.group(cls=SessionGroup)
@@ -38,11 +37,15 @@ def list_command(session: CommandSession) -> int:
     from dowse.models.onnx.architecture import MODEL_TYPES
 
     states = fetch.states(session.config.models_folder)
+    places = [registry.local_folder(each.hub_id, session.config.models_folder) for each in registry.RERANKERS]
+    rerankers = list(zip(registry.RERANKERS, places, strict=True))
     if session.as_json:
         session.emit_json(
             {
                 "models": [_row(state, registry.DEFAULT) for state in states],
-                "rerankers": [_reranker_row(each, session.config.models_folder) for each in registry.RERANKERS],
+                "rerankers": [
+                    structs.asdict(each) | {"path": str(place) if place else None} for each, place in rerankers
+                ],
                 "architectures": list(MODEL_TYPES),
             }
         )
@@ -58,8 +61,7 @@ def list_command(session: CommandSession) -> int:
         )
         for state in states
     ]
-    for each in registry.RERANKERS:
-        place = registry.local_folder(each.hub_id, session.config.models_folder)
+    for each, place in rerankers:
         found = clean_path(str(place)) if place else "not downloaded"
         rows.append((each.hub_id, "reranker", "", human_bytes(each.size_bytes), each.licence, found))
     for line in table([("model", "", "dimensions", "size", "licence", "folder"), *rows], right=(2, 3)):
@@ -101,13 +103,6 @@ def path(session: CommandSession, name: str | None) -> int:
 def _print_place(session: CommandSession, model: str, place: Path) -> int:
     session.answer({"model": model, "path": str(place)}, str(place))
     return Exit.HITS
-
-
-def _reranker_row(entry: RerankerEntry, models_folder: Path) -> dict[str, object]:
-    from dowse.models import registry
-
-    place = registry.local_folder(entry.hub_id, models_folder)
-    return structs.asdict(entry) | {"path": str(place) if place else None}
 
 
 def _row(state: ModelState, default: str) -> dict[str, object]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,6 @@ from dowse.serve.wire.result import Exit
 
 if TYPE_CHECKING:
     from dowse.serve.backend import Backend
-
 
 EXTRA = ("starlette", "jinja2", "uvicorn", "prometheus_client")
 _HINT = "the server needs more packages ({missing}); install them with: pip install 'dowse-search[server]'"
@@ -62,7 +62,8 @@ def serve(session: CommandSession, **flags: Any) -> int:
     By default it listens on localhost only and is read-only. Another --host needs a token. ctrl-C or SIGTERM stops
     it after the running requests.
     """
-    _check_extra()
+    if missing := [name for name in EXTRA if find_spec(name) is None]:
+        raise MissingExtraError(_HINT.format(missing=", ".join(missing)))
     from dowse.serve.http.options import checked
 
     options = checked(_options(session, flags))
@@ -103,13 +104,6 @@ def _options(session: CommandSession, flags: dict[str, Any]) -> Any:
             **{name: flags[name] for name in ("workers", "concurrency", "queue", "per_client")},
         ),
     )
-
-
-def _check_extra() -> None:
-    from importlib.util import find_spec
-
-    if missing := [name for name in EXTRA if find_spec(name) is None]:
-        raise MissingExtraError(_HINT.format(missing=", ".join(missing)))
 
 
 @click.command(cls=SessionCommand)

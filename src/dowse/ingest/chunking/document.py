@@ -63,13 +63,17 @@ class Heading(msgspec.Struct, frozen=True):
     meta: tuple[tuple[str, str], ...] = ()
 
 
+NOT_TEXT, NOT_VALID = "not text: ", "not valid "  # beginnings of the messages of `decode`
+LONGEST_TRAIL_CHARS = 1_000  # chosen: every chunk of a section repeats it
+
+
 def decode(data: bytes) -> str:
     """Decode a file by its byte order mark, as UTF-8, or by a guess. CRLF becomes a newline."""
     mark, encoding = next(((m, name) for m, name in _MARKS if data.startswith(m)), (b"", "utf-8"))
     if encoding == "utf-8" and (at := data.find(b"\0")) >= 0:
         encoding = wide(data) or ""
         if mark or not encoding:
-            raise BadRequestError(f"not text: byte {at} is NUL; convert it, for example with iconv, or ignore it")
+            raise BadRequestError(f"{NOT_TEXT}byte {at} is NUL; convert it, for example with iconv, or ignore it")
     try:
         text = data[len(mark) :].decode(encoding)
     except UnicodeDecodeError as err:
@@ -78,7 +82,7 @@ def decode(data: bytes) -> str:
             return decode(data.decode(guessed).encode())
         at = len(mark) + err.start
         name = encoding[:6].upper().rstrip("-")
-        raise BadRequestError(f"not valid {name} at byte {at}; convert it, for example with iconv") from err
+        raise BadRequestError(f"{NOT_VALID}{name} at byte {at}; convert it, for example with iconv") from err
     return text.replace("\r\n", "\n") if "\r" in text else text
 
 
@@ -188,8 +192,10 @@ def starts_of(text: str) -> list[int]:
 
 
 def trail(*parts: str | None) -> str:
-    """Join the parts of a path of headings or keys, without the empty ones."""
-    return SEPARATOR.join(filter(None, parts))
+    """Join the parts of a path of headings or keys, without the empty ones; a long path loses its middle."""
+    path = SEPARATOR.join(filter(None, parts))
+    half = LONGEST_TRAIL_CHARS // 2
+    return path if len(path) <= LONGEST_TRAIL_CHARS else f"{path[:half]} … {path[-half:]}"
 
 
 def file_name(file: SourceFile) -> str:

@@ -13,6 +13,7 @@ import re
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,8 +23,23 @@ if TYPE_CHECKING:
 
 # Installed with Dowse, and with the extra `langs`.
 _TYPESCRIPT = ("typescript", "tsx")
-CORE = ("python", "go", "java", "javascript", *_TYPESCRIPT, "c", "cpp", "csharp", "rust", "ruby", "php", "shell")
-MORE = ("kotlin", "swift", "scala", "sql", "lua", "terraform", "elixir")
+_JVM = ("java", "kotlin", "scala")
+CORE = (
+    "python",
+    "go",
+    *_JVM,
+    "javascript",
+    *_TYPESCRIPT,
+    "c",
+    "cpp",
+    "csharp",
+    "rust",
+    "ruby",
+    "php",
+    "shell",
+    "elixir",
+)
+MORE = ("swift", "sql", "lua", "terraform")
 # Only where the wheel has another name than the language, or offers several grammars.
 _WHEELS = {
     "typescript": ("typescript", "language_typescript"),
@@ -55,6 +71,11 @@ def query_of(name: str) -> str:
     text = (files("dowse.ingest.code") / "queries" / f"{name}.scm").read_text("utf-8")
     base = _INHERITS.match(text)
     return query_of(base[1]) + text if base else text
+
+
+def has_grammar(name: str) -> bool:
+    """Return whether the wheel of a language is installed, without loading it."""
+    return find_spec(wheel_of(name)[0]) is not None
 
 
 @cache

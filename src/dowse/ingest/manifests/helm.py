@@ -27,6 +27,9 @@ from dowse.types import ServiceFact
 _KIND = re.compile(r"^kind:[ \t]*[\"']?(?P<kind>[A-Za-z]+)", re.MULTILINE)
 _NAME = re.compile(r"^metadata:[ \t]*\n(?:[ \t]*(?:#.*|\{\{.*)?\n)*[ \t]+name:[ \t]*(?P<name>.+)$", re.MULTILINE)
 _CHART = re.compile(r"\.Chart\.Name|\.Release\.Name|fullname|\.name\"")
+_UNKNOWN = "_"
+_ALONE = re.compile(r"^[ \t]*_[ \t]*$", re.MULTILINE)
+_CONTROL = re.compile(r"-?\s*(?:if|else|end|with|range|define|block|template|/\*|\$\w+\s*:?=)")
 _ACTION = re.compile(r"\{\{(?P<code>.*?)\}\}", re.DOTALL)
 _VALUE = re.compile(
     r"[-\s]*(?:(?:quote|default\s+\S+|required\s+\"[^\"]*\"|toString)\s+)?\.Values\.(?P<path>[\w.]+)(?:\s*\|.*)?[-\s]*"
@@ -58,19 +61,22 @@ def template_pieces(page: TextLines, file: SourceFile) -> Iterator[ChunkSpan]:
     cut = [(region, _parsed("\n".join(lines[region.first : region.stop]))) for region in marked_regions(page)]
     names = selecting_services([YamlDocument(0, root) for _, root in cut if root])
     for region, root in cut:
-        yield from _resource(page, region, chart, root, service_of(root, names) if root else "")
+        service = service_of(root, names) if root else ""
+        yield from _resource(page, region, chart, root, "" if _UNKNOWN in service else service)
 
 
 def rendered(text: str, chart: str, values: Node | None) -> str:
-    """Fill in plain values and the name of the chart, and drop other actions, line for line."""
+    """Fill in plain values and the name of the chart, line for line; unknown values become `_`, which is no name."""
 
     def text_of(action: re.Match[str]) -> str:
-        code = action["code"]
+        code, lines = action["code"], "\n" * action["code"].count("\n")
+        if _CONTROL.match(code):
+            return lines
         if values and (found := _VALUE.fullmatch(code)):
-            return values.text_at(*found["path"].split("."))
-        return chart if _CHART.search(code) else "\n" * code.count("\n")
+            return values.text_at(*found["path"].split(".")) or _UNKNOWN
+        return chart if chart and _CHART.search(code) else _UNKNOWN + lines
 
-    return _ACTION.sub(text_of, text)
+    return _ALONE.sub("", _ACTION.sub(text_of, text))
 
 
 @lru_cache(maxsize=4)  # one file is read with each template of its chart
@@ -92,7 +98,8 @@ def _resource(page: TextLines, region: Region, chart: str, root: Node | None, se
     start, stop = page.span(region)
     text = page.text[start:stop]
     kind = found["kind"] if (found := _KIND.search(text)) else ""
-    name = (root.text_at("metadata", "name") if root else "") or _template_name(text, chart)
+    name = root.text_at("metadata", "name") if root else ""
+    name = _template_name(text, chart) if not name or _UNKNOWN in name else name
     title = f"{kind} {name}".strip() if kind else ""
     facts: tuple[ServiceFact, ...] = ()
     if root and service:

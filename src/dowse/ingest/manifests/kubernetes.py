@@ -153,12 +153,17 @@ def _workload_facts(root: Node, name: str, service: str, namespace: str) -> Iter
         yield ServiceFact("alias", service, name)
     for container in containers:
         variables = items(container, "env")
-        settings = [Setting(each.text_at("name"), each.text_at("value"), each.last) for each in variables]
-        yield from environment_facts(service, settings)
+        yield from environment_facts(service, settings_of(variables))
         yield from _ports(container.get("ports"), service, "containerPort")
         taken = [each.text_at("valueFrom", "configMapKeyRef", "name") for each in variables]
         taken += [each.text_at("configMapRef", "name") for each in items(container, "envFrom")]
         yield from (ServiceFact("takes", service, configmap(each)) for each in dict.fromkeys(taken) if each)
+
+
+def settings_of(variables: Sequence[Node]) -> list[Setting]:
+    """Return pairs of `name` and `value`, on the line of the name."""
+    named = [(each.get("name"), each.text_at("value")) for each in variables]
+    return [Setting(name.text, value, name.first) for name, value in named if name and value]
 
 
 def _ports(ports: Node | None, service: str, key: str) -> Iterator[ServiceFact]:

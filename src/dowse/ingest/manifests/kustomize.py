@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from dowse.errors import BadRequestError
 from dowse.ingest.chunking.document import ChunkSpan
 from dowse.ingest.manifests.env import env_values
-from dowse.ingest.manifests.kubernetes import configmap, is_kube, items, resource_facts, service_of
+from dowse.ingest.manifests.kubernetes import configmap, is_kube, items, resource_facts, service_of, settings_of
 from dowse.ingest.manifests.yaml_nodes import Node, NotYamlError, compose
 from dowse.ingest.manifests.yaml_parts import TextLines, spans_of
 from dowse.ingest.services.facts import Setting, environment_facts
@@ -73,6 +73,5 @@ def _facts(text: str, target: str, first: int) -> Iterator[ServiceFact]:
         else:
             values = [value for change in root.items if (value := change.get("value"))]
             variables = [each for value in values for each in (value, *value.items)]
-            settings = [Setting(each.text_at("name"), each.text_at("value"), each.last) for each in variables]
-            kept = list(environment_facts(target, settings)) if target else []
+            kept = list(environment_facts(target, settings_of(variables))) if target else []
         yield from (replace(fact, place=str(int(fact.place or 1) - 1 + first)) for fact in kept)

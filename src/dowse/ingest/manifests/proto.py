@@ -12,6 +12,7 @@ from dowse.ingest.manifests.yaml_parts import Region, TextLines, above, page_of,
 from dowse.ports import SourceFile
 from dowse.types import Document
 
+LONGEST_HEAD_CHARS = 300  # chosen: a chunk repeats it
 _DECLARED = re.compile(r"\s*(?P<kind>message|enum|service|extend|rpc)\s+(?P<name>[\w.]+)")
 _PACKAGE = re.compile(r"^\s*package\s+(?P<name>[\w.]+)\s*;", re.MULTILINE)
 _IMPORT = re.compile(r"^\s*import\s+(?:public\s+|weak\s+)?\"(?P<path>[^\"\n]+)\"", re.MULTILINE)
@@ -50,7 +51,7 @@ def _pieces(page: TextLines, package: str) -> Iterator[ChunkSpan]:
 
 def _block(page: TextLines, declared: Declared, package: str, owner: str = "") -> Iterator[ChunkSpan]:
     """Return the chunk of a declaration; a long message is cut by size, and each part has its name."""
-    head = page.lines[declared.line].strip().rstrip(" {")
+    head = page.lines[declared.line].strip().rstrip(" {")[:LONGEST_HEAD_CHARS]
     yield from spans_of(
         page,
         declared.region,

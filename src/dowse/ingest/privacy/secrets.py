@@ -8,79 +8,46 @@ other secrets by the name they are assigned to.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from dowse.ingest.privacy.secret_forms import FORMS, STRUCTURES, TokenForm
+from dowse.ingest.privacy.secret_forms import (
+    FORMS,
+    LINE_STRUCTURES,
+    NAMED_FORMS,
+    STRUCTURES,
+    TOOL_FLAGS,
+    TOOL_STRUCTURES,
+    literal_prefilters,
+    possible_literals,
+)
+from dowse.ingest.privacy.secret_lines import (
+    SHORTEST_QUOTED_CHARS,
+    Span,
+    looks_random,
+    random_words,
+    secret_cells,
+    secret_words,
+)
+from dowse.ingest.privacy.secret_values import OWN_WORD, REFERENCE, given_values, stands_for
 from dowse.ingest.sources.content import SNIFF_BYTES
 from dowse.ports import SourceFile
 
-
-class LiteralPrefilter(NamedTuple):
-    """Words with the same first letter and one pattern for them: faster than a pattern for all."""
-
-    any_of: re.Pattern[str]
-    words: tuple[str, ...]
-
-
-def literal_prefilters(words: Iterable[str]) -> tuple[LiteralPrefilter, ...]:
-    by_letter: dict[str, list[str]] = {}
-    for word in words:
-        by_letter.setdefault(word[0], []).append(word)
-    return tuple(
-        LiteralPrefilter(re.compile("|".join(map(re.escape, each))), tuple(each)) for each in by_letter.values()
-    )
-
-
-def possible_literals(text: str, prefilters: Iterable[LiteralPrefilter]) -> Iterator[str]:
-    """Yield the words that the text holds, and others with the same first letter."""
-    for prefilter in prefilters:
-        if prefilter.any_of.search(text):
-            yield from prefilter.words
-
-
 MASK = "[masked]"
 LONGEST_KEY_CHARS = 20_000  # chosen: a private key of 16,384 bits has 13,000
-SHORTEST_SECRET_CHARS = 6  # chosen: a shorter value is a word
-SHORTEST_BARE_CHARS = 8  # chosen: without quotes, a short value is a name
 
 
-_STARTS = literal_prefilters(start for form in FORMS for start in form.starts)
+SHORTEST_TOKEN_CHARS = 12  # of the part between two dots
+WINDOW_CHARS = 400  # a structure in which a name and its value are farther apart is not known
+
+
+_STARTS = literal_prefilters(start for form in NAMED_FORMS for start in form.starts)
+_FORMS_BY_START = {start: [form for form in FORMS if start in form.starts] for form in FORMS for start in form.starts}
+_FORM_START = re.compile("|".join(map(re.escape, sorted(_FORMS_BY_START, key=len, reverse=True))))
 # A password in an address; the user's name before it may be empty.
-_ADDRESS = re.compile(r"://(?P<user>[^\s/:@\"'<>`]{0,128}):(?P<secret>[^\s/@\"'<>`]{1,256})@")
+_ADDRESS = re.compile(r"://(?P<user>[^\s/:@\"'<>`]{0,128}):(?P<secret>[^\s/\"'<>`]{1,256})@")
 
-# Endings of names of secrets, and the words that must precede a bare `key`. Found by plain search, because one
-# pattern over everything reads only 2.8 MB/s.
-_ENDINGS = literal_prefilters(("password", "passwd", "passphrase", "pwd", "secret", "token", "credential", "key"))
-_KINDS_OF_KEY = tuple(kind + joint for kind in ("api", "access", "private", "secret") for joint in ("", "_", "-"))
-_GIVEN = re.compile(
-    r"(?:(?<=credential)s)?[0-9]{0,2}(?P<close>\\?[\"']?\]?)"
-    r"(?:[ \t]{0,4}:[ \t]{0,4}[&A-Za-z_][\w.\[\]| ?&']{0,40}?(?=[ \t]{0,4}=)"
-    r"|[ \t]{1,4}[A-Za-z_][\w.*]{2,20}(?=[ \t]{1,4}=))?"
-    r"(?P<sep>[ \t]{0,16}(?::=|=>|[:=])[ \t]{0,16})(?:&\w{1,40}[ \t]+)?(?:\([ \t]{0,8}\n?[ \t]{0,40})?"
-    r"(?:[fbruFBRUL@$]{1,2}(?=[\"'`]))?"
-    r"(?:(?P<quote>\\[\"'])(?P<escaped>[^\"'`\n\\]{0,512})(?P=quote)"
-    r"|(?P<plain>\"\"\"|\'\'\'|[\"'`])\n?(?P<quoted>(?:\\.|(?!(?P=plain))[^\\\n]){0,512})\n?(?P=plain)"
-    r"|[|>][+-]?[ \t]*\n[ \t]{1,40}(?P<block>\S{6,512})$"
-    r"|(?P<bare>[^\s\"'`,;(){}<>\[\]|&\\]{1,512}))",
-    re.MULTILINE,
-)
-_FLAG = re.compile(
-    r"--(?:password|passwd|token|secret|api-key|access-key)(?:=| (?=\S{0,64}[0-9]))(?P<secret>[^\s\"'`$<{(\[]{6,512})"
-)
-# Values that are not secrets: a reference, a placeholder, a type, an ellipsis.
-_REFERENCE = re.compile(
-    r"[$%{<*#&!\[(]|.*(?:\$\{|\$\(|\{\{|\}\}|%\(|\.\.\.|…|://)|(?:vault|arn|ref|env|file|secretsmanager|op):"
-    r"|(?:your|my|the|some|insert|replace|change|enter|add)[-_ ]?"
-    r"(?:own|me|this|it|here|your|the|api|token|password|secret|key)"
-    r"|(?:none|null|nil|true|false|undefined|todo|string|required|optional|redacted|hidden|removed|masked)\b",
-    re.IGNORECASE,
-)
-_OWN_WORD = re.compile(r"[a-z_.\-/ ]*(?:passw|passphrase|pwd|secret|token|credential|key)[a-z_.\-/ ]*", re.IGNORECASE)
-_PLACEHOLDERS = frozenset(("pass", "password", "passwd", "pwd", "secret", "token", "user", "key"))
-_PASSWORD = re.compile(r"pass|pwd", re.IGNORECASE)
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----")
 _KEY_BODY = re.compile(r"[A-Za-z0-9+/]{24}")  # without it, the text mentions keys and holds none
 _KEY_RUN = re.compile(r"^[A-Za-z0-9+/=]{40,80}(?:\n[A-Za-z0-9+/=]{4,80})+$", re.MULTILINE)
@@ -105,17 +72,9 @@ def mask(text: str) -> tuple[str, int]:
     if "://" in text and "@" in text:
         text, more = _replaced(text, _ADDRESS)
         count += more
-    # Searched once for all forms: a mask never creates a start.
-    if starts := frozenset(possible_literals(text, _STARTS)):
-        for form in FORMS:
-            if spans := _of_form(text, form, starts):
-                text, more = _spliced(text, sorted(spans))
-                count += more
-    text, more = _without_given(text)
-    if "--" in text:
-        text, flags = _replaced(text, _FLAG)
-        more += flags
-    text, others = _without_structures(text)
+    lowered = _lower(text)
+    text, more = _spliced(text, _merged(given_values(text, lowered)))
+    text, others = _spliced(text, _merged(_spans(text, _lower(text) if more else lowered)))
     return text, count + more + others
 
 
@@ -137,22 +96,83 @@ def masked_file(file: SourceFile) -> tuple[SourceFile, int]:
 
 
 def _replaced(text: str, pattern: re.Pattern[str]) -> tuple[str, int]:
-    return _spliced(text, (m.span("secret") for m in pattern.finditer(text) if not _stands_for(m["secret"])))
+    return _spliced(text, (m.span("secret") for m in pattern.finditer(text) if not stands_for(m["secret"])))
 
 
-def _of_form(text: str, form: TokenForm, possible: Container[str]) -> list[tuple[int, int]]:
-    spans: list[tuple[int, int]] = []
-    for start in form.starts:
-        at = text.find(start) if start in possible else -1
-        while at >= 0:
-            end = at + len(start)
-            # Not inside a longer word: `task-…`, `risk-…`.
-            if not text[at - 1 : at].isalnum() and (found := form.rest.match(text, end)):
-                named = "secret" in form.rest.groupindex
-                spans.append(found.span("secret") if named else (at, found.end()))
-                end = found.end()
-            at = text.find(start, end)
-    return spans
+def _spans(text: str, lowered: str) -> Iterator[Span]:
+    """Yield what tokens, structures and lines show to be secret, in any order."""
+    words = random_words(text)
+    starts = frozenset(possible_literals(text, _STARTS))
+    for form in NAMED_FORMS:
+        for start in form.starts:
+            at = text.find(start) if start in starts else -1
+            while at >= 0:
+                found = None if text[at - 1 : at].isalnum() else form.rest.match(text, at + len(start))
+                if found:
+                    yield (
+                        (at if text[at : found.start("secret")] == start else found.start("secret")),
+                        found.end("secret"),
+                    )
+                at = text.find(start, at + len(start))
+    for begin, end in words:
+        if end - begin >= SHORTEST_TOKEN_CHARS:
+            yield from _tokens(text, begin, end)
+    words = [(begin, end) for begin, end in words if looks_random(text[begin:end], SHORTEST_QUOTED_CHARS)]
+    tools = TOOL_STRUCTURES if any(flag in lowered for flag in TOOL_FLAGS) else ()
+    for structure in (*STRUCTURES, *tools):
+        if structure.literal in lowered:
+            yield from _structured(lowered, structure.pattern, 0, len(text))
+    for begin, end in _windows(text, words):
+        for structure in LINE_STRUCTURES:
+            if lowered.find(structure.literal, begin, end) >= 0:
+                yield from _structured(lowered, structure.pattern, begin, end)
+        yield from secret_cells(text, lowered, begin, end)
+    yield from secret_words(text, lowered, words)
+
+
+def _tokens(text: str, begin: int, end: int) -> Iterator[Span]:
+    """Yield the tokens that begin in a word, or before it with a dot or colon between."""
+    while begin > 1 and text[begin - 1] in ".:|" and text[begin - 2].isalnum():
+        begin -= 2
+        while begin and (text[begin - 1].isalnum() or text[begin - 1] in "_-"):
+            begin -= 1
+    for start in _FORM_START.finditer(text, begin, end):
+        # Not inside a longer word: `task-…`, `risk-…`.
+        if not text[start.start() - 1 : start.start()].isalnum():
+            for form in _FORMS_BY_START[start[0]]:
+                if found := form.rest.match(text, start.end()):
+                    yield start.start(), found.end()
+
+
+def _windows(text: str, words: Iterable[Span]) -> Iterator[Span]:
+    """Yield the lines around random words, joined where they meet."""
+    first = last = -1
+    for begin, end in words:
+        begin = max(text.rfind("\n", 0, max(0, begin - WINDOW_CHARS)) + 1, begin - 2 * WINDOW_CHARS)
+        end = min(len(text), end + WINDOW_CHARS)
+        if begin > last >= 0:
+            yield first, last
+            first = begin
+        first, last = (begin if first < 0 else first), max(last, end)
+    if last >= 0:
+        yield first, last
+
+
+def _structured(lowered: str, pattern: re.Pattern[str], begin: int, end: int) -> Iterator[Span]:
+    for found in pattern.finditer(lowered, begin, end):
+        if not stands_for(found["secret"]) and not OWN_WORD.fullmatch(found["secret"]):
+            yield found.span("secret")
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """Return the spans in order; those that overlap become one."""
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def _spliced(text: str, spans: Iterable[tuple[int, int]]) -> tuple[str, int]:
@@ -164,10 +184,6 @@ def _spliced(text: str, spans: Iterable[tuple[int, int]]) -> tuple[str, int]:
         done = stop
         count += 1
     return ("".join((*parts, text[done:])), count) if count else (text, 0)
-
-
-def _stands_for(value: str) -> bool:
-    return bool(_REFERENCE.match(value)) or len(set(value)) <= 2 or value.lower() in _PLACEHOLDERS
 
 
 def _without_keys(text: str) -> tuple[str, int]:
@@ -185,72 +201,9 @@ def _without_keys(text: str) -> tuple[str, int]:
     return _spliced(text, spans)
 
 
-def _without_structures(text: str) -> tuple[str, int]:
-    """Mask values that a structure pairs with a name, such as the elements of XML."""
-    lowered = _lower(text)
-    spans = [
-        found.span("secret")
-        for structure in STRUCTURES
-        if structure.literal in lowered
-        for found in structure.pattern.finditer(lowered)
-        if not _stands_for(found["secret"]) and not _OWN_WORD.fullmatch(found["secret"])
-    ]
-    apart: list[tuple[int, int]] = []
-    for span in sorted(spans):
-        if not apart or span[0] >= apart[-1][1]:
-            apart.append(span)
-    return _spliced(text, apart)
-
-
 def _lower(text: str) -> str:
-    """Return the text in lower case, at the same positions."""
-    lowered = text.lower()
-    if len(lowered) != len(text):  # a few letters are longer in lower case
-        lowered = "".join(char.lower() if char.isascii() else char for char in text)
-    return lowered
-
-
-def _without_given(text: str) -> tuple[str, int]:
-    """Mask values that are assigned to a name such as `password`."""
-    spans: list[tuple[int, int]] = []
-    lowered = _lower(text)
-    for ending in possible_literals(lowered, _ENDINGS):
-        at = lowered.find(ending)
-        while at >= 0:
-            end = at + len(ending)
-            if (found := _GIVEN.match(text, end)) and (ending != "key" or lowered.endswith(_KINDS_OF_KEY, 0, at)):
-                word = text[at:end]
-                group = next(name for name in ("escaped", "quoted", "block", "bare") if found[name] is not None)
-                if _is_bare_secret(text, word, found) if group == "bare" else _is_secret(found[group], word):
-                    spans.append(found.span(group))
-            at = lowered.find(ending, end)
-    return _spliced(text, sorted(spans))
-
-
-def _is_secret(value: str, word: str) -> bool:
-    """Test whether a quoted value is more than a word: with a digit, a password, or long and mixed."""
-    if len(value) < SHORTEST_SECRET_CHARS or " " in value.strip() or _stands_for(value) or _OWN_WORD.fullmatch(value):
-        return False
-    if any(char.isdigit() for char in value) or _PASSWORD.search(word):
-        return True
-    return len(value) >= 20 and value != value.lower() and value != value.upper()
-
-
-def _is_bare_secret(text: str, word: str, found: re.Match[str]) -> bool:
-    """Test a value without quotes: in code it must not look like a variable."""
-    value, end = found["bare"], found.end("bare")
-    if len(value) < SHORTEST_BARE_CHARS or _stands_for(value) or text[end : end + 1] in ("(", "[", "{", "<"):
-        return False
-    setting = found["sep"] == "=" and not found["close"]  # NAME=value, as a shell or a properties file writes it
-    if setting and (word.isupper() or text[end : end + 1] in ("", "\n")):
-        return _is_secret(value, word)
-    mixed = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
-    return (
-        mixed
-        and "." not in value
-        and text[end : end + 1] in ("", "\n", " ", "\r", ";", "&", '"', "'", ",", "}")
-        and _is_secret(value, "token")
-    )
+    """Return the text in lower case, at the same positions; letters beyond ASCII do not matter here."""
+    return text.encode("latin-1", "replace").lower().decode("latin-1")
 
 
 def _without_secret_data(text: str) -> tuple[str, int]:
@@ -261,7 +214,7 @@ def _without_secret_data(text: str) -> tuple[str, int]:
             value.span("secret")
             for flow in _SECRET_FLOW.finditer(text)
             for value in _FLOW_VALUE.finditer(text, *flow.span("body"))
-            if not _REFERENCE.match(value["secret"])
+            if not REFERENCE.match(value["secret"])
         ],
     )
     lines = text.split("\n")
@@ -292,7 +245,7 @@ def _mask_data(lines: list[str], first: int, stop: int) -> int:
             continue
         found = _SECRET_VALUE.match(line)
         block = indent if found and found["value"][0] in "|>" else -1
-        if found and not _REFERENCE.match(found["value"].strip("\"'")):
+        if found and not REFERENCE.match(found["value"].strip("\"'")):
             lines[at] = found["key"] + (found["value"] if block >= 0 else MASK)
             count += 1
     return count

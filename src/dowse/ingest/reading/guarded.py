@@ -13,10 +13,10 @@ import msgspec
 from msgspec.structs import replace
 
 from dowse.errors import BadRequestError
-from dowse.identity import bytes_hash
 from dowse.ingest.privacy.rewrite import rewritten
 from dowse.ingest.privacy.secrets import mask, mask_key_lines, masked_file
 from dowse.ports import Reader, SourceFile
+from dowse.private_hash import private_hash, private_size
 from dowse.types import Document
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -31,8 +31,10 @@ def read_masked(reader: Reader, file: SourceFile) -> tuple[Document, int]:
         document, more = masked(document)
     if not is_cut or b"\\u" in clean.data or b"&#" in clean.data:  # an escape can be half of a character
         document = _encodable(document)
-    if clean is not file:  # the hash of the unmasked bytes shows whether the file changed
-        document = replace(document, content_hash=bytes_hash(file.data), size_bytes=len(file.data))
+    if (
+        count + more
+    ):  # the hash of the unmasked bytes shows whether the file changed, and to no one else what was masked
+        document = replace(document, content_hash=private_hash(file.data), size_bytes=private_size(len(file.data)))
     return document, count + more
 
 

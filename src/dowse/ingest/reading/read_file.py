@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from dowse.errors import BadRequestError, MissingExtraError
-from dowse.identity import bytes_hash
+from dowse.ingest.chunking.document import NOT_TEXT, NOT_VALID
 from dowse.ingest.chunking.parents import with_parents, with_structure
 from dowse.ingest.reading.guarded import read_masked
 from dowse.ingest.services.facts import with_facts
@@ -20,6 +20,7 @@ from dowse.ingest.sources.content import BINARY, FileContent, Unread, is_binary,
 from dowse.ingest.sources.git import Commit
 from dowse.ingest.sources.skip_rules import Skip, generated
 from dowse.ports import FileKind, Reader, SourceFile
+from dowse.private_hash import is_same_content
 from dowse.types import Document
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class FileReader:
         if isinstance(content, Unread):
             skip = content.binary and not task.explicit
             return ReadResult(skip=Skip.BINARY) if skip else ReadResult(problem=content.reason)
-        if task.known_hash and bytes_hash(content.data) == task.known_hash:
+        if task.known_hash and is_same_content(content.data, task.known_hash):
             return UNCHANGED
         reason = None if task.explicit else generated(task.path, task.kind, content.data)
         if reason is not None:
@@ -96,6 +97,10 @@ class FileReader:
                 self._readers[name] = self._factories[name]()
             document, count = read_masked(self._readers[name], file)
         except (BadRequestError, MissingExtraError) as err:
+            # A fixture with a NUL in it, or bytes under a name that no rule knows: binary, and no problem of the user.
+            marks = (NOT_TEXT,) if task.kind.known else (NOT_TEXT, NOT_VALID)
+            if str(err).startswith(marks) and not task.explicit:
+                return ReadResult(skip=Skip.BINARY)
             return ReadResult(problem=str(err))
         except _FAULTS as err:  # of a parser that met hostile input, or a bug: the other files are still read
             text = " ".join(str(err).split())[:200]

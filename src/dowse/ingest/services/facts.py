@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from dowse.ingest.privacy.secrets import literal_prefilters, possible_literals
+from dowse.ingest.privacy.secret_forms import literal_prefilters, possible_literals
 from dowse.ingest.services.addresses import (
     PORTS,
     Address,

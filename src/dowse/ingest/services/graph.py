@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
+from posixpath import basename, dirname
 
 import msgspec
 
@@ -159,6 +160,10 @@ class _ServiceGraphBuilder:
     def _declared(self, repo: str) -> tuple[set[str], dict[str, str]]:
         """Return the services of a repository and their aliases."""
         facts = [fact for fact in self._by_kind["declares"] if fact.service and fact.repo == repo]
+        # A chart whose templates declare services of other names is not one itself.
+        parts = [(fact.place.partition("/templates/"), fact.service) for fact in facts]
+        charts = {folder for (folder, inside, _), name in parts if inside and basename(folder) != name}
+        facts = [fact for fact in facts if fact.name != "Chart" or dirname(fact.place) not in charts]
         declared = {fact.service for fact in facts}
         found = [fact for fact in self._by_kind["alias"] if fact.service in declared and fact.repo == repo]
         aliases = {fact.name: fact.service for fact in found}

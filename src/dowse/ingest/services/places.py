@@ -15,8 +15,10 @@ from posixpath import basename, dirname, join, normpath
 import msgspec
 
 from dowse.errors import BadRequestError
+from dowse.ingest.manifests.env import env_values, filled
 from dowse.ingest.manifests.yaml_nodes import NotYamlError, compose
 from dowse.ingest.sources.content import FileContent, read_content
+from dowse.ports import SourceFile
 
 MOST_COMPOSE_FILES = 20  # chosen: a repository has a handful
 MOST_COMPOSE_BYTES = 256 * 1024  # chosen
@@ -115,16 +117,18 @@ def _built(composes: list[tuple[str, str]], roots: Mapping[str, str]) -> dict[tu
     """Return the folders that Compose files build for exactly one service."""
     found: dict[tuple[str, str], set[str]] = {}
     for source, path in composes[:MOST_COMPOSE_FILES]:
-        for name, context in _contexts(os.path.join(roots.get(source, ""), path)):
+        for name, context in _contexts(
+            SourceFile(source, path, b"", 0, full_path=os.path.join(roots.get(source, ""), path))
+        ):
             folder = normpath(join(dirname(path), context))
             if not folder.startswith("..") and not folder.startswith("/"):
                 found.setdefault((source, "" if folder == "." else folder), set()).add(name)
     return {key: next(iter(names)) for key, names in found.items() if len(names) == 1}
 
 
-def _contexts(file: str) -> Iterator[tuple[str, str]]:
-    """Yield services and build folders; the reader of a broken file reports it."""
-    content = read_content(file, MOST_COMPOSE_BYTES, sniff=True)
+def _contexts(file: SourceFile) -> Iterator[tuple[str, str]]:
+    """Yield services with build folders and folders of Dockerfiles; the reader of a broken file reports it."""
+    content = read_content(file.full_path, MOST_COMPOSE_BYTES, sniff=True)
     if not isinstance(content, FileContent):
         return
     try:
@@ -132,7 +136,11 @@ def _contexts(file: str) -> Iterator[tuple[str, str]]:
     except (NotYamlError, BadRequestError):
         return
     services = documents[0].root.get("services") if documents and documents[0].root else None
+    values = env_values(file, [".env"]) if services else {}
     for name, service in services.members() if services else ():
-        context = service.text_at("build") or service.text_at("build", "context")
-        if context and "$" not in context and "://" not in context:
+        context = filled(service.text_at("build") or service.text_at("build", "context"), values)[0]
+        image_file = filled(service.text_at("build", "dockerfile"), values)[0]
+        if context and "$" not in context + image_file and "://" not in context:
             yield name, context
+            if "/" in image_file:
+                yield name, join(context, dirname(image_file))

@@ -21,6 +21,7 @@ MARK = "!/"  # between an archive's path and a member's, as in a jar: URL
 REVISION_ROOT = "git:"  # + revision, `:` and folder of a repository: root of a source whose files are in a commit
 ADDED_ROOT = "added:"  # + name: root of a source whose documents have no files
 _STORED = "asked"  # key of the stored requests
+_LOOKED_AT = 100  # files that show whether a folder is a moved source; chosen
 _WILD = re.compile(r"[*?\[{]")
 
 
@@ -41,6 +42,37 @@ class ResolvedRequest(msgspec.Struct, frozen=True):
     glob: str | None = None  # over paths inside the source; `path` is the folder before the first wildcard
     rev: str | None = None
     archives: bool = False
+
+
+def moved_sources(requests: Sequence[IndexRequest], store: Store) -> list[Source]:
+    """Return the sources whose checkout was moved or copied to a requested folder, with their new roots.
+
+    It is the same source if its recorded root is gone, or if the index lies inside the new folder, and if the new
+    folder has most of the files that were indexed. Two live work trees with one index stay two sources.
+    """
+    sources = list(store.sources())
+    home = getattr(store, "folder", None)  # a store in memory has none
+    found: list[Source] = []
+    for each in requests:
+        real = os.path.realpath(os.path.expanduser(each.path))
+        root = git_root(real) or real
+        if each.rev is not None or not os.path.isdir(root) or any(is_inside(root, source.root) for source in sources):
+            continue
+        within = home is not None and is_inside(os.path.realpath(home), root)
+        for source in sources:
+            is_files = not source.root.startswith((REVISION_ROOT, ADDED_ROOT))
+            if is_files and (within or not os.path.exists(source.root)) and _holds_most(root, store.paths(source.name)):
+                found.append(Source(source.name, root))
+                sources.remove(source)
+                break
+    return found
+
+
+def _holds_most(root: str, paths: Sequence[str]) -> bool:
+    looked = paths[:: max(len(paths) // _LOOKED_AT, 1)]
+    return bool(looked) and 2 * sum(os.path.isfile(os.path.join(root, each.split(MARK)[0])) for each in looked) > len(
+        looked
+    )
 
 
 def resolve(requests: Sequence[IndexRequest], registered: Sequence[Source]) -> list[ResolvedRequest]:

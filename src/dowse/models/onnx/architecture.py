@@ -114,22 +114,18 @@ def _nomic_shape(config: Mapping[str, Any], folder: Path) -> EncoderShape:
             raise unsupported(folder, f"{switch} {config[switch]}; supported is a nomic_bert without it")
     # Beyond the trained positions some models change the base with the length (rotary_scaling_factor): texts are cut.
     trained = config.get("max_trained_positions") or _NOMIC_TRAINED_POSITIONS
+    # The width of the gated maps: from the config, or 8/3 of the hidden size, rounded up to 256.
+    wide = config.get("n_inner") or int(8 * config["n_embd"] / 3)
     return EncoderShape(
         layers=config["n_layer"],
         hidden=config["n_embd"],
         heads=config["n_head"],
-        intermediate=_nomic_width(config),
+        intermediate=-(-wide // 256) * 256,
         epsilon=float(config.get("layer_norm_epsilon", 1e-5)),
         biased=tuple(name for name in LINEAR if config.get(_NOMIC_BIAS[name], True)),
         gated=True,
         rotary=Rotary(float(config.get("rotary_emb_base", 1000)), min(trained, config.get("n_positions") or trained)),
     )
-
-
-def _nomic_width(config: Mapping[str, Any]) -> int:
-    """Return the width of the gated maps: from the config, or 8/3 of the hidden size, rounded up to 256."""
-    wanted = config.get("n_inner") or int(8 * config["n_embd"] / 3)
-    return -(-wanted // 256) * 256
 
 
 def unsupported(folder: Path, what: str) -> BadRequestError:

@@ -1,6 +1,6 @@
 """ONNX graph of a BERT-like encoder, without weights: a few kilobytes.
 
-Every weight is declared with name and shape and marked "external"; `encoder.py` passes the arrays to onnxruntime.
+Every weight is declared with name and shape and marked "external"; `prepared.py` passes the arrays to onnxruntime.
 An ONNX file is a protobuf message, and writing one takes two short functions, so the `onnx` package is not needed.
 The embedding tables stay outside: the graph starts at the summed rows, and does not know the vocabulary.
 
@@ -75,20 +75,14 @@ class EncoderShape(msgspec.Struct, frozen=True):
 
 
 def encoder_graph(shape: EncoderShape, pooling: Pooling, *, exact: bool) -> bytes:
-    """Build a graph from `embedded` [1, tokens, hidden] to `vector` [1, hidden] of unit length.
-
-    `exact` computes in fp32, else the linear maps are int8.
-    """
+    """Build a graph from `embedded` [1, tokens, hidden] to `vector` [1, hidden]; int8 unless `exact`."""
     graph = _OnnxGraph(shape, exact=exact)
     graph.pool(graph.layers(first_only=pooling is Pooling.CLS), pooling)
     return graph.serialise("vector", shape.hidden)
 
 
 def pair_graph(shape: EncoderShape, labels: int, *, exact: bool) -> bytes:
-    """Build a graph from `embedded` of a pair of texts to `logits` [1, labels].
-
-    The head reads the first token: tanh(x·pooler)·classifier. It is small and stays in fp32.
-    """
+    """Build a graph from `embedded` of a pair to `logits` [1, labels]: tanh(x·pooler)·classifier, in fp32."""
     graph = _OnnxGraph(shape, exact=exact)
     graph.classify(graph.layers(first_only=True), labels)
     return graph.serialise("logits", labels)
@@ -170,10 +164,7 @@ class _OnnxGraph:
         return self._op("Add", [product, self._weight(f"{name}.bias", [outputs])], f"{name}.out")
 
     def _rotated(self, x: str, rotary: Rotary) -> str:
-        """Add a rotation.
-
-        The first token is at position 0, so a text may have fewer tokens than the table rows.
-        """
+        """Add a rotation; the first token is at position 0, so a text may have fewer tokens than the table."""
         dims = [rotary.positions, self._shape.hidden // self._shape.heads // 2]
         tables = [self._weight(ROTARY_COS, dims), self._weight(ROTARY_SIN, dims)]
         return self._op("RotaryEmbedding", [x, self._constant("zero", [0]), *tables], f"{x}.rotated", _MICROSOFT)
@@ -252,10 +243,7 @@ class _OnnxGraph:
         return outputs
 
     def _weight(self, name: str, dims: Sequence[int], kind: int = _FLOAT) -> str:
-        """Declare a tensor that is passed at run time: data_location 14 is external.
-
-        Field 13 must name a place, which is not used.
-        """
+        """Declare a tensor that is passed at run time: field 14 says external, 13 a place that is not used."""
         place = _message((1, "location"), (2, "injected"))
         self._tensors[name] = _message((1, dims), (2, kind), (8, name), (13, place), (14, 1))
         return name

@@ -47,11 +47,8 @@ def _linear(weights: ModelWeights, layer: int, name: str, *, exact: bool) -> dic
 
 
 def evening(weight: NDArray[np.float32], bias: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the divisors of the inputs of a map, by which its weights are multiplied.
-
-    They are the root of the largest value that the norm before it allows. Without the root the weights
-    would be as uneven as the inputs were.
-    """
+    """Return the divisors of the inputs of a map, by which its weights are multiplied."""
+    # The root of the largest value that the norm allows: without it the weights would be as uneven as the inputs were.
     reach: NDArray[np.float32] = np.sqrt(np.maximum(np.abs(weight) + np.abs(bias), np.float32(1e-12)))
     return reach
 
@@ -63,10 +60,7 @@ def _norm_before(weights: ModelWeights, layer: int, name: str, part: str) -> NDA
 
 
 def per_output(weight: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Quantise [outputs, inputs] floats to [inputs, outputs] int8 in ±63 and a scale per output.
-
-    Zero stays zero.
-    """
+    """Quantise [outputs, inputs] floats to [inputs, outputs] int8 in ±63 and a scale per output; 0 stays 0."""
     scale = np.maximum(np.abs(weight).max(axis=1), np.float32(1e-12)) / np.float32(LARGEST)
     steps = weight / scale[:, None]
     return np.rint(steps, out=steps).astype(np.int8).T, scale

@@ -73,10 +73,7 @@ class FolderWeights:
         return _floats(self._tensors["embeddings.word_embeddings.weight"][ids])
 
     def offsets(self) -> Floats:
-        """Return the rows added to word rows: position, if any, plus the first token type.
-
-        There is one row for each position.
-        """
+        """Return the row added to word rows at each position: position, if any, plus the first token type."""
         kind = self._get("embeddings.token_type_embeddings.weight")[0]
         if self.shape.rotary:
             return np.broadcast_to(kind, (self.shape.rotary.positions, self.shape.hidden))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -40,10 +40,7 @@ class Explanation(msgspec.Struct, frozen=True):
 def explained(
     request: QueryRequest, target: str, chunks: Sequence[Chunk], prepare: Prepare, profiles: Sequence[str] = ()
 ) -> Explanation:
-    """Follow the best of the target's chunks through the query; if it is missing, look for a remedy.
-
-    `profiles` are the names that a remedy may propose.
-    """
+    """Follow the best of the target's chunks through the query; if it is missing, try remedies, also other profiles."""
     searched = [chunk for chunk in chunks if chunk.level == "chunk"]
     if not searched:
         raise NotFoundError(f"{target} has no searchable chunk; run `dowse show {target}` to see its content")
@@ -55,17 +52,11 @@ def explained(
     trace = traced.trace_of(chunk)
     dropped = traced.dropped_at(chunk, trace)
     case = Case(request, traced.ready.profile, tuple(profiles), traced.blocking(chunk), dropped, trace)
-    verified, tried = _verified(request, searched, prepare, () if dropped.stage == "store" else remedies(case))
-    return Explanation(request.text, target, chunk, trace.positions, dropped_at=dropped, verified=verified, tried=tried)
-
-
-def _verified(
-    request: QueryRequest, chunks: Sequence[Chunk], prepare: Prepare, choices: Iterable[Remedy]
-) -> tuple[VerifiedRemedy | None, int]:
-    tried = 0
-    for tried, remedy in enumerate(choices, start=1):
+    verified, tried = None, 0
+    for remedy in () if dropped.stage == "store" else remedies(case):
+        tried += 1
         changed = dataclasses.replace(request, **dict(remedy.fields))
-        found = TracedQuery.run(prepare(changed)).shown(chunks)
-        if found is not None:
-            return VerifiedRemedy(remedy, found[1]), tried
-    return None, tried
+        if (found := TracedQuery.run(prepare(changed)).shown(searched)) is not None:
+            verified = VerifiedRemedy(remedy, found[1])
+            break
+    return Explanation(request.text, target, chunk, trace.positions, dropped_at=dropped, verified=verified, tried=tried)

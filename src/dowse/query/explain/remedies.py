@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -11,7 +11,8 @@ import msgspec
 
 from dowse.filters import Clause, from_request
 from dowse.query.explain.trace import ChunkTrace, DroppedAt
-from dowse.query.plan.profiles import Profile
+from dowse.query.plan.operators import without_operators
+from dowse.query.plan.profiles import LINKS, Profile
 from dowse.types import QueryRequest
 
 MOST = 24  # changes; chosen: each is a whole query
@@ -25,21 +26,17 @@ FILTERS = (
 
 Fields = tuple[tuple[str, Any], ...]
 # By the name of a stage that can drop a chunk: the fields that turn it off.
-SWITCHES: tuple[tuple[str, Fields], ...] = (
-    ("min_score", (("min_score", 0.0), ("min_similarity", -1.0))),
-    ("mmr", (("mmr", False),)),
-    ("group", (("group", "none"),)),
-    ("copies", (("group", "none"),)),
-    ("freshness", (("freshness_weight", 0.0),)),
-    ("boost", (("boost", False),)),
-    ("parents", (("parents", "off"),)),
-    ("graph", (("graph", False),)),
-    ("graph_slots", (("graph_slots", 0),)),
-    ("cross-encoder", (("rerank", False),)),
-    ("heuristic", (("rerank", False),)),
-    ("score", (("rerank", False),)),
-    ("llm", (("rerank", False),)),
-)
+SWITCHES: Mapping[str, Fields] = {
+    "min_score": (("min_score", 0.0), ("min_similarity", -1.0)),
+    "mmr": (("mmr", False),),
+    "group": (("group", "none"),),
+    "copies": (("group", "none"),),
+    "freshness": (("freshness_weight", 0.0),),
+    "boost": (("boost", False),),
+    "parents": (("parents", "off"),),
+    "graph": (("graph", False),),
+    "graph_slots": (("graph_slots", 0),),
+} | dict.fromkeys(LINKS, (("rerank", False),))
 
 
 class Remedy(msgspec.Struct, frozen=True):
@@ -65,45 +62,34 @@ def remedies(case: Case) -> Iterator[Remedy]:
     base = _without_filters(case)
     if base is not None:
         yield base
-    others = _others(case)
-    yield from islice((_joined(base, each) for each in others), MOST)
+    for each in islice(_others(case), MOST):
+        yield each if base is None else Remedy((*base.fields, *each.fields), f"{base.text}, and {each.text}")
 
 
 def _others(case: Case) -> Iterator[Remedy]:
     """Yield: the dropping stage off; a few more hits; other weights; many more hits; deeper legs; other profiles."""
-    for stage, fields in SWITCHES:
-        if stage == case.dropped_at.stage:
-            yield Remedy(fields, f"turn off {stage}")
+    if (stage := case.dropped_at.stage) in SWITCHES:
+        yield Remedy(SWITCHES[stage], f"turn off {stage}")
     k = case.profile.top_k
     last = case.trace.last.rank if case.trace.last else None
     if last is not None and k < last <= 2 * k:
         yield Remedy((("top_k", last),), f"show {last} results instead of {k}")
-    yield from _weights(case)
-    for more in dict.fromkeys((last, case.trace.fused.rank if case.trace.fused else None, FAR_K)):
-        if more is not None and k < more <= FAR_K:
-            yield Remedy((("top_k", more),), f"show {more} results instead of {k}")
-    yield from _deeper(case)
-    for name in case.profiles:
-        if name != case.request.profile:
-            yield Remedy((("profile", name),), f"use profile {name}")
-
-
-def _weights(case: Case) -> Iterator[Remedy]:
-    """Yield other weights of the dense leg, the nearest to the present one first."""
     now = case.profile.alpha if case.profile.weights is None else 0.5
-    for alpha in sorted(ALPHAS, key=lambda each: (abs(each - now), each)):
+    for alpha in sorted(ALPHAS, key=lambda each: (abs(each - now), each)):  # of the dense leg, the nearest first
         if abs(alpha - now) > 0.01:
             kind = {0.0: "words only", 1.0: "vectors only"}.get(alpha, f"{alpha:.0%} vectors, {1 - alpha:.0%} words")
             yield Remedy((("weights", None), ("alpha", alpha)), f"use {kind} (alpha {alpha:g} instead of {now:g})")
-
-
-def _deeper(case: Case) -> Iterator[Remedy]:
-    ranks = [place.rank for place in case.trace.legs if place.rank is not None]
-    depth = min(ranks, default=0)
+    for more in dict.fromkeys((last, case.trace.fused.rank if case.trace.fused else None, FAR_K)):
+        if more is not None and k < more <= FAR_K:
+            yield Remedy((("top_k", more),), f"show {more} results instead of {k}")
+    depth = min((place.rank for place in case.trace.legs if place.rank is not None), default=0)
     if depth > case.profile.depth:
         text = f"fetch {depth} candidates per leg instead of {case.profile.depth}"
         yield Remedy((("depth", depth),), text)
         yield Remedy((("depth", depth), ("top_k", FAR_K)), f"{text}, and show {FAR_K} results")
+    for name in case.profiles:
+        if name != case.request.profile:
+            yield Remedy((("profile", name),), f"use profile {name}")
 
 
 def _without_filters(case: Case) -> Remedy | None:
@@ -117,6 +103,9 @@ def _without_filters(case: Case) -> Remedy | None:
         if lost & set(case.blocking):
             dropped.append(name)
     fields: list[tuple[str, Any]] = [(name, _empty(name)) for name in dropped]
+    if request.syntax == "operators" and (text := without_operators(request.text, case.blocking)) != request.text:
+        fields.append(("text", text))
+        dropped.append("the operators that exclude it")
     if kept_out := set(request.where) & set(case.blocking):
         fields.append(("where", tuple(each for each in request.where if each not in kept_out)))
         dropped.append("where")
@@ -125,7 +114,3 @@ def _without_filters(case: Case) -> Remedy | None:
 
 def _empty(name: str) -> Any:
     return None if name.startswith("created_") else ()
-
-
-def _joined(base: Remedy | None, other: Remedy) -> Remedy:
-    return other if base is None else Remedy((*base.fields, *other.fields), f"{base.text}, and {other.text}")

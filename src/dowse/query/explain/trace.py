@@ -10,16 +10,18 @@ import msgspec
 import numpy as np
 
 from dowse.filters import Clause, Filter, Gt, Lt, Not, Or
-from dowse.identity import id_number
 from dowse.ports import Ids, QuerySession, Values
 from dowse.query.pipeline import PreparedQuery, iter_waves
 from dowse.query.result import scored_chunks
 from dowse.query.stages.fusion import exact_scores
+from dowse.query.stages.legs import numbers
 from dowse.query.stages.state import Fused, Hit, QueryState, Ranking, Traced
 from dowse.types import Chunk, ScoredChunk
 
 FARTHEST = 10_000  # ranks that are searched for in a leg; chosen: nobody scrolls that far
-_OPERATORS = dict(Eq="is", Ne="is not", In="is one of", Gt="is above", Lt="is below", Prefix="starts with")
+_OPERATORS = dict(
+    Eq="is", Ne="is not", In="is one of", Gt="is above", Lt="is below", Prefix="starts with", Contains="has"
+)
 
 
 class StagePosition(msgspec.Struct, frozen=True):
@@ -102,7 +104,7 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
 
     def furthest(self, chunks: Sequence[Chunk]) -> Chunk:
         """Return the chunk with the best last rank, else in fusion, else the one nearest to the lists of the legs."""
-        ids = _numbers(chunks)
+        ids = numbers(chunk.id for chunk in chunks)
         hits = {hit.found.id: rank for rank, hit in enumerate(self.state.hits)}
         rows = {} if self.fused is None else {number: row for row, number in enumerate(self.fused.ids.tolist())}
         absent = len(hits) + len(rows)
@@ -125,11 +127,11 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
 
     def blocking(self, chunk: Chunk) -> tuple[Clause, ...]:
         """Return the clauses of the filter that the chunk fails."""
-        number = _numbers([chunk])
-        return tuple(each for each in self.state.query.where if not self.reader.passing(number, (each,))[0])
+        number, where = numbers([chunk.id]), self.state.query.where
+        return tuple(each for each in where if not self.reader.passing(number, (each,))[0])
 
     def dropped_at(self, chunk: Chunk, trace: ChunkTrace) -> DroppedAt:
-        if not self.reader.passing(_numbers([chunk]), ())[0]:
+        if not self.reader.passing(numbers([chunk.id]), ())[0]:
             return DroppedAt("store", "it is no longer searchable; its file was indexed again or removed")
         if blocking := self.blocking(chunk):
             return DroppedAt("filter", f"the filter excludes it: {'; '.join(map(clause_text, blocking))}")
@@ -137,23 +139,19 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
             return DroppedAt("legs", "no leg answered, so there are no results; run `dowse doctor`")
         if trace.fused.rank is None:
             return DroppedAt("legs", f"no leg found it: {'; '.join(each.text for each in trace.legs)}")
-        return self._dropped_later(trace.fused, trace.later)
-
-    def _dropped_later(self, fused: StagePosition, later: Sequence[StagePosition]) -> DroppedAt:
-        k, window = self.state.query.k, self.ready.profile.window
-        steps = list(pairwise((fused, *later)))
+        k, window, first = self.state.query.k, self.ready.profile.window, trace.fused
+        steps = list(pairwise((first, *trace.later)))
         for before, after in steps:
-            if after.rank is not None:
-                continue
-            if before is fused:
-                reason = f"fusion ranked it {fused.rank} of {fused.of}; later stages process the first {window}"
+            if after.rank is None and before is first:
+                reason = f"fusion ranked it {first.rank} of {first.of}; later stages process the first {window}"
                 return DroppedAt("fuse", reason)
-            return DroppedAt(after.stage, f"{after.stage} removed it, from rank {before.rank}")
+            if after.rank is None:
+                return DroppedAt(after.stage, f"{after.stage} removed it, from rank {before.rank}")
         for before, after in reversed(steps):
             if (before.rank or 0) <= k < (after.rank or 0):
                 reason = f"{after.stage} moved it from rank {before.rank} to {after.rank}; the limit is {k}"
                 return DroppedAt(after.stage, reason)
-        last = later[-1] if later else fused
+        last = trace.later[-1] if trace.later else first
         return DroppedAt("limit", f"its rank is {last.rank} of {last.of}; the limit is {k}")
 
     def _nearness(self, ids: Ids) -> Values:
@@ -168,12 +166,12 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
         fused = self.fused
         if fused is None:
             return None
-        row = _index(fused.ids, _numbers([chunk]))
+        row = _index(fused.ids, numbers([chunk.id]))
         value = None if row is None else float(fused.values[row])
         return StagePosition("fuse", None if row is None else row + 1, len(fused.ids), value)
 
     def _in_leg(self, asked: Ranking, chunk: Chunk) -> StagePosition:
-        ids, found = _numbers([chunk]), len(asked.found.ids)
+        ids, found = numbers([chunk.id]), len(asked.found.ids)
         score = float(exact_scores(self.reader, [asked], ids)[0, 0])
         if np.isnan(score):
             return StagePosition(asked.leg, None, found, None, "it has no vector yet")
@@ -184,21 +182,14 @@ class TracedQuery(msgspec.Struct, frozen=True, eq=False):
         row = _index(asked.found.ids, ids)
         if row is not None:
             return StagePosition(asked.leg, row + 1, found, score)
-        rank = self._rank_beyond(asked, ids)
+        deep, where, rank = min(self.reader.stats.chunks, FARTHEST), self.state.query.where, None  # without the limit
+        if asked.terms is not None:
+            rank = _index(self.reader.search_words(asked.leg, asked.terms, deep, where).ids, ids)
+        elif asked.vector is not None:
+            rank = _index(self.reader.search_vectors(asked.vector, deep, where).ids, ids)
+        rank = None if rank is None else rank + 1
         place = f"rank {rank:,}" if rank else f"not among the best {FARTHEST:,}"
         return StagePosition(asked.leg, rank, found, score, f"{place}; the leg returns {found}")
-
-    def _rank_beyond(self, asked: Ranking, ids: Ids) -> int | None:
-        """Return the rank in a leg without its limit."""
-        deep, where = min(self.reader.stats.chunks, FARTHEST), self.state.query.where
-        if asked.terms is not None:
-            found = self.reader.search_words(asked.leg, asked.terms, deep, where)
-        elif asked.vector is not None:
-            found = self.reader.search_vectors(asked.vector, deep, where)
-        else:
-            return None
-        row = _index(found.ids, ids)
-        return None if row is None else row + 1
 
 
 def clause_text(clause: Clause) -> str:
@@ -236,7 +227,3 @@ def _in_hits(traced: Traced, chunk: Chunk) -> StagePosition:
 def _index(ids: Ids, wanted: Ids) -> int | None:
     rows = np.flatnonzero(ids == wanted[0])
     return int(rows[0]) if len(rows) else None
-
-
-def _numbers(chunks: Sequence[Chunk]) -> Ids:
-    return np.array([id_number(chunk.id) for chunk in chunks], np.uint64)

@@ -15,13 +15,8 @@ LABELS: Mapping[Leg, str] = {"dense": "dense", "bm25_code": "code", "bm25_nlp": 
 Matched = Mapping[Leg, tuple[str, ...]]
 
 
-def history(fused: Fused, row: int, matched: Matched) -> tuple[Score, ...]:
-    """Return the scores of each leg and of fusion. Legs of a variant are named dense~1, bm25_nlp~1 …"""
-    return Historian(fused, row + 1)(row, matched)
-
-
 class Historian:
-    """Histories of the first `count` chunks of a fusion; shared parts are computed once."""
+    """Histories of the first `count` chunks of a fusion: scores of each leg (of a variant: dense~1) and of fusion."""
 
     def __init__(self, fused: Fused, count: int) -> None:
         self._fused = fused
@@ -42,16 +37,19 @@ class Historian:
         return (*legs, Score("fuse", self._values[row], row + 1, self._fusion(row)))
 
     def _fusion(self, row: int) -> str:
-        """Return the sum of the fusion, term by term."""
         fused, method = self._fused, self._fused.method
         if isinstance(method, CrossQuery):
             ranks = (int(each[row]) or method.missing_rank for each in fused.queries)
             votes = " + ".join(f"1/({method.rank_constant}+{rank})" for rank in ranks)
             return f"mean over {len(fused.queries)} queries: ({votes})/{len(fused.queries)}"
         if isinstance(method, ReciprocalRank):
-            return "rrf: " + " + ".join(_vote(column, row, method) for column in fused.columns)
+            ranked = ((column, int(column.ranks[row]) or method.missing_rank) for column in fused.columns)
+            return "rrf: " + " + ".join(
+                f"{'0' if rank is None else f'{column.weight:.3g}/({method.rank_constant}+{rank})'} {_label(column)}"
+                for column, rank in ranked
+            )
         terms = (
-            f"{_weight(share)}·{leg.parts[row] / share if share else 0.0:.2f} {leg.label}"
+            f"{share:.3g}·{leg.parts[row] / share if share else 0.0:.2f} {leg.label}"
             for share, leg in zip(self._shares, self._legs, strict=True)
         )
         formula = f"z^{method.exponent:g}" if isinstance(method, ZScore) else method.name
@@ -85,16 +83,6 @@ class _LegHistory:
         return Score(self._name, value, rank, f"BM25 {value:.2f}{terms}, {place}")
 
 
-def _vote(column: Column, row: int, method: ReciprocalRank) -> str:
-    rank = int(column.ranks[row]) or method.missing_rank
-    vote = "0" if rank is None else f"{_weight(column.weight)}/({method.rank_constant}+{rank})"
-    return f"{vote} {_label(column)}"
-
-
 def _label(column: Column) -> str:
     label = LABELS.get(column.leg, column.leg)
     return f"{label}~{column.variant}" if column.variant else label
-
-
-def _weight(value: float) -> str:
-    return f"{value:.3g}"

@@ -9,7 +9,7 @@ import msgspec
 from dowse.types import QueryType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from dowse.ports import LLM
 
@@ -41,8 +41,10 @@ class Consulted(msgspec.Struct, frozen=True):
 def consult(llm: LLM, text: str, *, variants: int, classify: bool, timeout_s: float) -> Consulted:
     """Call the model once. A useless reply costs only the requested variants or type; `note` reports it."""
     wanted = min(variants, MOST_VARIANTS)
-    prompt, schema = _prompt(text, wanted, classify=classify), _schema(wanted, classify=classify)
-    reply = llm.complete_json(prompt, schema, timeout_s, max_tokens=MAX_TOKENS)
+    types, texts = {"type": "string", "enum": [each.value for each in QueryType]}, {"type": "string"}
+    asked = ({"type": types} if classify else {}) | ({"variants": {"type": "array", "items": texts}} if wanted else {})
+    schema = {"type": "object", "properties": asked, "required": list(asked), "additionalProperties": False}
+    reply = llm.complete_json(_prompt(text, wanted, classify=classify), schema, timeout_s, max_tokens=MAX_TOKENS)
     found = variants_of(reply, text, wanted) if wanted else ()
     told = type_of(reply) if classify else None
     notes = []
@@ -78,7 +80,6 @@ def type_of(reply: Any) -> QueryType | None:
 
 
 def _list_of(reply: Any) -> list[Any]:
-    """Return the list under a known key, else the first list of strings in the reply."""
     if isinstance(reply, list):
         return reply
     if not isinstance(reply, dict):
@@ -111,18 +112,6 @@ def _prompt(text: str, variants: int, *, classify: bool) -> str:
         )
     keys = [*(['"type": "…"'] if classify else []), *(['"variants": ["…"]'] if variants else [])]
     parts.append(f"Answer with JSON only: {{{', '.join(keys)}}}")
-    parts.append(f"<question>{_escaped(text)}</question>")
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    parts.append(f"<question>{escaped}</question>")
     return "\n\n".join(parts)
-
-
-def _schema(variants: int, *, classify: bool) -> Mapping[str, Any]:
-    properties: dict[str, Any] = {}
-    if classify:
-        properties["type"] = {"type": "string", "enum": [each.value for each in QueryType]}
-    if variants:
-        properties["variants"] = {"type": "array", "items": {"type": "string"}}
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -23,36 +23,33 @@ class AsideKind(msgspec.Struct, frozen=True):
     words: frozenset[str]
 
 
-def _kind(name: str, pattern: str, words: str) -> AsideKind:
-    return AsideKind(name, re.compile(pattern), frozenset(words.split()))
-
-
-KINDS = (
-    _kind(
+_KINDS = (
+    (
         "test",
         r"/(?:tests?|__tests__|specs?|testdata|test-data|fixtures|mocks?|__mocks__|testing|e2e)/"
         r"|/(?:test_|conftest\.)[^/]*$|[._-](?:test|tests|spec)\.\w+$|[a-z](?:Tests?|Spec|Suite)\.\w+$",
         "test tests testing spec specs fixtur fixtures mock mocks assert suit suite case cases",
     ),
-    _kind(
+    (
         "example",
         r"^/(?:[^/]+/)?(?:examples?|samples?|demos?|tutorials?)/",
         "exampl example examples sampl sample samples demo demos tutori tutorial",
     ),
-    _kind("benchmark", r"/(?:bench|benches|benchmarks?)/|_bench\.\w+$", "bench benchmark benchmarks perform speed"),
-    _kind("vendored", r"/(?:vendor|third[_-]party|node_modules|extern|external)/", "vendor vendored third party"),
-    _kind(
+    ("benchmark", r"/(?:bench|benches|benchmarks?)/|_bench\.\w+$", "bench benchmark benchmarks perform speed"),
+    ("vendored", r"/(?:vendor|third[_-]party|node_modules|extern|external)/", "vendor vendored third party"),
+    (
         "generated",
         r"/generated/|\.pb\.\w+$|_pb2(?:_grpc)?\.pyi?$|\.g\.dart$|\.min\.(?:js|css)$|\.gen\.\w+$|\.lock$|lock\.json$",
         "generat generated proto protobuf stub stubs lock",
     ),
-    _kind("migration", r"/migrations?/|/migrate/", "migrat migration migrations schema"),
-    _kind(
+    ("migration", r"/migrations?/|/migrate/", "migrat migration migrations schema"),
+    (
         "boilerplate",
         r"/(?:package-info\.java|module-info\.java|LICEN[CS]E[^/]*|NOTICE[^/]*|CODE_OF_CONDUCT\.\w+)$",
         "licens license notic notice conduct packag modul",
     ),
 )
+KINDS = tuple(AsideKind(name, re.compile(rule), frozenset(words.split())) for name, rule, words in _KINDS)
 _DOC_LIST = """
     doc docs document readm readme guid guide changelog runbook adr page tutori instal install releas config configur
     yaml toml json set deploy helm manifest compos docker slack discuss decid decis thread

@@ -62,6 +62,7 @@ _RELATION = re.compile(
     r"goes\s+down|blast|defin|declar|refer|instantiat)",
     re.IGNORECASE,
 )
+_PRONOUNS = frozenset({"it", "this", "that", "them", "these", "those", "me", "us"})
 _NAMED = rf"(?P<subject>.+?)\s+(?P<kind>{_SERVICES}|{_SYMBOLS})|(?P<front>{_SYMBOLS})\s+(?P<rest>.+)"
 
 
@@ -73,10 +74,10 @@ def graph_question(text: str) -> GraphQuestion | None:
     for relation, pattern in _PATTERNS:
         if found := re.fullmatch(pattern, asked, re.IGNORECASE):
             groups = found.groupdict()
-            subject, kind = _name(groups["subject"])
-            return GraphQuestion(
-                relation, subject, kind or _kind(groups.get("kind")), _name(groups.get("other") or "")[0]
-            )
+            (subject, kind), (other, _) = _name(groups["subject"]), _name(groups.get("other") or "")
+            if subject.lower() in _PRONOUNS:
+                return None
+            return GraphQuestion(relation, subject, kind or _kind(groups.get("kind")), other)
     return None
 
 
@@ -91,7 +92,6 @@ def _name(subject: str) -> tuple[str, str]:
 
 
 def _kind(word: str | None) -> str:
-    """Return "service", "symbol" or ""."""
     if not word or word.lower() == "code":
         return ""
     return "service" if re.fullmatch(_SERVICES, word, re.IGNORECASE) else "symbol"

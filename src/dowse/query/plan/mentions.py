@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
@@ -90,9 +89,11 @@ def find_mentions(text: str) -> tuple[Mention, ...]:
     for kind, marks, pattern in _PATTERNS:
         if characters.isdisjoint(marks):
             continue
-        for mention in _matches(kind, pattern, rest):
-            found.append(mention)
-            rest = rest[: mention.start] + "\n" * (mention.end - mention.start) + rest[mention.end :]
+        for match in pattern.finditer(rest):  # over the text before this kind's mentions are hidden
+            inner = next((each for each in match.groups() if each is not None), "").strip()
+            if inner and not _everyday(kind, inner):
+                found.append(Mention(kind, inner, *match.span()))
+                rest = rest[: match.start()] + "\n" * len(match[0]) + rest[match.end() :]
     return tuple(sorted(found, key=lambda mention: mention.start))
 
 
@@ -106,13 +107,6 @@ def without(text: str, mentions: tuple[Mention, ...]) -> str:
     for mention in sorted(mentions, key=lambda each: -each.start):
         text = text[: mention.start] + "it" + text[mention.end :]
     return text
-
-
-def _matches(kind: Kind, pattern: re.Pattern[str], text: str) -> Iterator[Mention]:
-    for match in pattern.finditer(text):
-        inner = next((each for each in match.groups() if each is not None), "")
-        if inner.strip() and not _everyday(kind, inner):
-            yield Mention(kind, inner.strip(), match.start(), match.end())
 
 
 def _everyday(kind: Kind, text: str) -> bool:

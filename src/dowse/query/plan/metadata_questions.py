@@ -165,17 +165,13 @@ def metadata_question(text: str) -> MetadataQuestion | None:
 def _subject(text: str) -> tuple[str, str]:
     """Split off article, kind and quotes: `the paper "On Retries"` is On Retries, a paper."""
     bare = re.sub(r"^(?:the|this|that|our|an?)\s+", "", text.strip(), flags=re.IGNORECASE)
-    opening = re.match(
-        rf"({_KINDS})s?\s+(?:(?:called|titled|named|on|about|for|with\s+the\s+title)\s+)?", bare, re.IGNORECASE
-    )
-    kind = opening[1] if opening else ""
-    if opening:
-        bare = bare[opening.end() :]
-        bare = re.sub(r"^(?:the|an?)\s+", "", bare, flags=re.IGNORECASE)
+    called = r"(?:(?:called|titled|named|on|about|for|with\s+the\s+title)\s+)?"
+    kind = re.match(rf"({_KINDS})s?\s+{called}", bare, re.IGNORECASE)
+    if kind:
+        bare = re.sub(r"^(?:the|an?)\s+", "", bare[kind.end() :], flags=re.IGNORECASE)
     else:
-        closing = re.search(rf"\s+({_KINDS})s?$", bare, re.IGNORECASE)
-        kind = closing[1] if closing else ""
-    return bare.strip(" \t\"'`“”‘’«»"), kind
+        kind = re.search(rf"\s+({_KINDS})s?$", bare, re.IGNORECASE)
+    return bare.strip(" \t\"'`“”‘’«»"), kind[1] if kind else ""
 
 
 def _is_person(subject: str, kind: str) -> bool:

@@ -10,7 +10,7 @@ typed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
@@ -52,6 +52,10 @@ _KINDS = {kind.value.partition("_")[2].lower(): kind.value for kind in CorpusTyp
     "chat": "CONVO_SLACK",
     "convo": "CONVO",
 }
+_BUILDERS: dict[str, Callable[[str], Clause]] = {
+    "repo": by_repo, "lang": by_language, "language": by_language, "service": by_service, "source": by_source,
+    "author": by_author,
+}  # fmt: skip
 # Fields whose values are few and known, with the word for one value.
 _NAMED = {
     "language": "language",
@@ -71,26 +75,45 @@ def read_operators(request: QueryRequest) -> tuple[QueryRequest, tuple[str, ...]
         return request, ()
     text = request.text
     request = replace(request, syntax="plain")
-    if "\n" in text.strip() or len(text) > LONGEST_TYPED:
+    if not _is_typed(text):
         return request, ()
-    clauses: list[Clause] = []
-    kept: list[str] = []
-    at = 0
-    for found in _OPERATOR.finditer(text):
-        clause = _clause(found)
-        clauses.append(exclude(clause) if found["minus"] else clause)
-        kept += [text[at : found.start()], found["phrase"] if found["phrase"] and not found["minus"] else ""]
-        at = found.end()
+    clauses = [exclude(_clause(each)) if each["minus"] else _clause(each) for each in _OPERATOR.finditer(text)]
     notes = tuple(
         f"{each[0]!r} is searched as words; to filter, write {each['field']}:{each['value']} without a blank"
         for each in _DETACHED.finditer(text)
     )
-    words = " ".join("".join([*kept, text[at:]]).split())
+    words = words_of(text)
     if clauses and not words:
         if all(found["word"] for found in _OPERATOR.finditer(text)):
             return request, ("a query of excluded words alone finds nothing, so they are searched as words",)
         raise BadRequestError(f"{text.strip()!r} has filters and no words; add some, as in `lang:go retry`")
     return (replace(request, text=words, where=(*request.where, *clauses)) if clauses else request), notes
+
+
+def words_of(text: str) -> str:
+    """Return the words of a typed query without its operators; phrases stay, without their quotes."""
+    if not _is_typed(text):
+        return text
+    kept = _OPERATOR.sub(lambda found: found["phrase"] if found["phrase"] and not found["minus"] else "", text)
+    return " ".join(kept.split()) if kept != text else text
+
+
+def without_operators(text: str, clauses: Collection[Clause]) -> str:
+    """Return a typed query without the operators of these clauses."""
+    if not _is_typed(text):
+        return text
+
+    def kept(found: re.Match[str]) -> str:
+        clause = _clause(found)
+        if (exclude(clause) if found["minus"] else clause) not in clauses:
+            return found[0]
+        return found["phrase"] if found["phrase"] and not found["minus"] else ""
+
+    return " ".join(_OPERATOR.sub(kept, text).split())
+
+
+def _is_typed(text: str) -> bool:
+    return "\n" not in text.strip() and len(text) <= LONGEST_TYPED
 
 
 def filter_of(request: QueryRequest) -> Filter:
@@ -104,16 +127,8 @@ def _clause(found: re.Match[str]) -> Clause:
         return Contains("text", phrase)
     value = found["quoted"] or found["value"]
     match found["field"]:
-        case "repo":
-            return by_repo(value)
-        case "lang" | "language":
-            return by_language(value)
-        case "service":
-            return by_service(value)
-        case "source":
-            return by_source(value)
-        case "author":
-            return by_author(value)
+        case "repo" | "lang" | "language" | "service" | "source" | "author" as field:
+            return _BUILDERS[field](value)
         case "since":
             return created_after(parse_moment(value, datetime.now(UTC), end=False))
         case "until":
@@ -122,15 +137,9 @@ def _clause(found: re.Match[str]) -> Clause:
             known = _KINDS.get(value.lower(), value.upper())
             is_corpus = known in ("CODE", "DOC", "CONVO", *CorpusType)
             return by_corpus(known) if is_corpus else In("symbol_kind", (value,))
-        case _:
-            return Glob("file_path", _path_globs(value))
-
-
-def _path_globs(value: str) -> tuple[str, ...]:
-    """Return a glob as it is; a part of a path matches anywhere."""
-    if set(value) & set("*?[{") or value.endswith("/"):
-        return (value,)
-    return f"**/*{value}*", f"**/*{value}*/**"
+        case _:  # a glob as it is; a part of a path matches anywhere
+            is_glob = set(value) & set("*?[{") or value.endswith("/")
+            return Glob("file_path", (value,) if is_glob else (f"**/*{value}*", f"**/*{value}*/**"))
 
 
 def unknown_values(where: Filter, values_of: Callable[[str], Sequence[str]]) -> Iterator[str]:

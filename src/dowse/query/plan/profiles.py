@@ -73,9 +73,7 @@ class Profile(msgspec.Struct, frozen=True):
     depth: Count = 100  # candidates per leg; measured: 60 and 200 differ by less than 0.001 nDCG
     k1: NotNegative = STANDARD.k1  # of BM25: saturation of repeated terms
     b: Share = STANDARD.b  # of BM25: discount of long chunks
-    rank_constant: Annotated[int, msgspec.Meta(ge=0)] = (
-        60  # of reciprocal rank fusion; Cormack, Clarke and Büttcher, SIGIR 2009
-    )
+    rank_constant: Annotated[int, msgspec.Meta(ge=0)] = 60  # of RRF; Cormack, Clarke and Büttcher, SIGIR 2009
     missing_rank: Count | None = None
     window: Count = 50  # hits that later stages see; chosen
     by_type: tuple[tuple[QueryType, Share, Count], ...] = ()  # (type, alpha, top_k)
@@ -113,6 +111,8 @@ class Profile(msgspec.Struct, frozen=True):
         asked = vars(request)
         given: dict[str, Any] = {name: value for name in SHARED if (value := asked[name]) is not None}
         top_k = given.get("top_k", self.top_k)
+        names = request.rerank.split(",") if isinstance(request.rerank, str) else []
+        chain = tuple(link for name in names for link in LINKS if link == name.strip())
         pool = max(POOL_FACTOR * top_k, POOL_MINIMUM, self.depth)
         given |= {
             "legs": tuple(leg for leg in request.legs if leg in self.legs) or request.legs,
@@ -120,11 +120,9 @@ class Profile(msgspec.Struct, frozen=True):
             "depth": pool if request.depth is None else request.depth,
             "rank_constant": self.rank_constant if request.k is None else request.k,
             "window": max(self.window, top_k, POOL if given.get("group", self.group) == "document" else 0),
-            "rerank": self.rerank if request.rerank in (None, True) else _chain(request.rerank),
+            "rerank": self.rerank if request.rerank in (None, True) else chain,
         }
-        graph: dict[str, Any] = {
-            ours: asked[theirs] for theirs, ours in GRAPH_FIELDS if asked[theirs] not in (None, ())
-        }
+        graph: dict[str, Any] = {own: asked[name] for name, own in GRAPH_FIELDS if asked[name] not in (None, ())}
         if request.graph_weight is not None:
             graph |= {"graph_weight": request.graph_weight, "vector_weight": 1 - request.graph_weight}
         if graph:
@@ -138,11 +136,6 @@ class Profile(msgspec.Struct, frozen=True):
             if kind == query_type:
                 return replace(self, alpha=alpha, top_k=top_k).adjusted(request)
         return self
-
-
-def _chain(asked: bool | str | None) -> tuple[Link, ...]:
-    names = asked.split(",") if isinstance(asked, str) else []
-    return tuple(link for name in names for link in LINKS if link == name.strip())
 
 
 _PLAIN = Profile(

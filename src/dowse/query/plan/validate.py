@@ -9,7 +9,7 @@ from typing import get_args
 from dowse.errors import BadRequestError
 from dowse.filters import Filter, from_request
 from dowse.query.plan.profiles import LINKS, POOL_FACTOR, Profile
-from dowse.types import LEGS, Fusion, ParentMode, QueryRequest, QueryType, Syntax
+from dowse.types import LEGS, Fusion, ParentMode, QueryRequest, QueryType
 
 LARGEST_TOP_K = 10_000  # chosen: more is an export, not a search
 LARGEST_DEPTH = POOL_FACTOR * LARGEST_TOP_K
@@ -44,7 +44,7 @@ _NUMBERS: tuple[tuple[str, type, float, float, str], ...] = (
 _CHOICES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("fusion", "fusion", get_args(Fusion)),
     ("parents", "parent mode", get_args(ParentMode)),
-    ("syntax", "syntax", get_args(Syntax)),
+    ("syntax", "syntax", ("plain", "operators")),
     ("query_type", "query type", tuple(QueryType)),
 )
 

@@ -11,8 +11,10 @@ from dowse.filters import Filter, In
 from dowse.identity import id_number, number_id
 from dowse.link_names import SYMBOL
 from dowse.ports import QuerySession
+from dowse.query.stages.legs import passing
 from dowse.query.stages.rerank_heuristic import folded, is_named
-from dowse.query.stages.state import Fused, Hit, QueryState, StageScore
+from dowse.query.stages.sort import put_first
+from dowse.query.stages.state import Fused, Hit, QueryState
 from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, ChunkId
 
@@ -43,17 +45,9 @@ class ExactNames(msgspec.Struct, frozen=True):
             return state
         named.sort(key=lambda hit: (distance(hit.found, spelled), -hit.value))
         best = max(hit.value for hit in hits)
-        first = (
-            hit.changed(
-                value=best, scores=(*hit.scores, StageScore(self.name, best, rank, f"is named {_spelled(hit)}"))
-            )
-            for rank, hit in enumerate(named, start=1)
-        )
-        taken = {hit.chunk.id for hit in named}
-        return state.changed(hits=(*first, *(hit for hit in state.hits if hit.chunk.id not in taken)))
+        return state.changed(hits=put_first(self.name, named, state.hits, best, _why))
 
     def _looked_up(self, state: QueryState, names: Sequence[str]) -> list[Hit]:
-        """Return chunks of these names that are not among the hits."""
         there = {hit.found.id for hit in state.hits}
         found: dict[ChunkId, None] = {}
         for name in names:
@@ -76,8 +70,7 @@ class ExactNames(msgspec.Struct, frozen=True):
         rows = [each for each in rows if each.name == name] or list(rows)
         if not rows or len(rows) > MOST:
             return []
-        passing = self.store.passing(np.array([id_number(each.chunk_id) for each in rows], np.uint64), where)
-        return [each.chunk_id for each, fine in zip(rows, passing.tolist(), strict=True) if fine]
+        return passing(self.store, [each.chunk_id for each in rows], where)
 
 
 def dotted(name: str) -> str:
@@ -112,5 +105,5 @@ def _hit_of(chunk: Chunk, fused: Fused | None) -> Hit:
     return Hit(chunk, float(fused.values[rows[0]]), rows[0]) if fused is not None and rows else Hit(chunk, 0.0)
 
 
-def _spelled(hit: Hit) -> str:
-    return hit.found.qualified_name or hit.found.symbol_name or ""
+def _why(hit: Hit) -> str:
+    return f"is named {hit.found.qualified_name or hit.found.symbol_name or ''}"

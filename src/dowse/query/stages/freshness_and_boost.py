@@ -51,11 +51,8 @@ class Freshness(msgspec.Struct, frozen=True):
             return hit, value, "no decay for this kind of document"
         decay = self.decay(chunk.timestamp, now)
         if self.boost_only:
-            return (
-                hit,
-                value + self.weight * decay * (1 - value),
-                f"+ {self.weight:.2g}·{decay:.2f} of the distance to 1",
-            )
+            why = f"+ {self.weight:.2g}·{decay:.2f} of the distance to 1"
+            return hit, value + self.weight * decay * (1 - value), why
         fresh = (1 - self.weight) * value + self.weight * decay
         return hit, fresh, f"{1 - self.weight:.2g}·{value:.2f} + {self.weight:.2g}·{decay:.2f} for its age"
 

@@ -8,30 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from math import fsum, isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 import msgspec
 import numpy as np
 
 from dowse.errors import BadRequestError, NoRecallError
 from dowse.fusion_kernel import FusionKernel, Sums
-from dowse.ports import Found, Ids, QuerySession, Values
+from dowse.ports import Found, Ids, QuerySession, Ranks, Table, Values
 from dowse.query.stages.leg_weights import LegWeights
-from dowse.query.stages.sort import order, order_of_ascending, ranked
-from dowse.query.stages.state import Column, Fused, QueryState, Ranking, Ranks
+from dowse.query.stages.sort import Id, order, order_of_ascending, ranked
+from dowse.query.stages.state import Column, Fused, QueryState, Ranking
 from dowse.types import LEGS, Leg
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Table = NDArray[np.float64]
-    RankTable = NDArray[np.int64]
-else:
-    Table = RankTable = Any
 
 FLAT = 1e-6  # a standard deviation below this is rounding noise
 STEEPEST = 700.0  # e^710 is beyond a float
-Id = TypeVar("Id", str, int)
 
 
 def reciprocal_rank_fusion(
@@ -86,13 +77,11 @@ class Method(Protocol):
     @property
     def name(self) -> str: ...
 
-    def parts(self, scores: Table, ranks: RankTable, weights: Values) -> Table:
+    def parts(self, scores: Table, ranks: Ranks, weights: Values) -> Table:
         """Return the addend of each leg for each chunk."""
-        ...
 
     def unit(self, raw: Values, weights: Values) -> Values:
         """Return the sums mapped to [0,1] in the same order."""
-        ...
 
 
 class ZScore(msgspec.Struct, frozen=True):
@@ -105,7 +94,7 @@ class ZScore(msgspec.Struct, frozen=True):
     exponent: float = 2.0
     name: str = "z"
 
-    def parts(self, scores: Table, ranks: RankTable, weights: Values) -> Table:
+    def parts(self, scores: Table, ranks: Ranks, weights: Values) -> Table:
         unknown = np.isnan(scores)
         if unknown.any():
             count = np.maximum((~unknown).sum(axis=1, keepdims=True), 1)
@@ -124,15 +113,14 @@ class ZScore(msgspec.Struct, frozen=True):
 
 
 class MinMax(msgspec.Struct, frozen=True):
-    """Σ w·(s − min)/(max − min) of the leg over the union; w normalised to Σw = 1, so the sum is in [0,1] as
-    it is.
+    """Σ w·(s − min)/(max − min) of the leg over the union; w normalised to Σw = 1, so the sum is in [0,1].
 
     A leg whose scores are all equal adds 0, and so does the dense leg to a chunk without a vector.
     """
 
     name: str = "minmax"
 
-    def parts(self, scores: Table, ranks: RankTable, weights: Values) -> Table:
+    def parts(self, scores: Table, ranks: Ranks, weights: Values) -> Table:
         known = ~np.isnan(scores)
         low = np.where(known, scores, np.inf).min(axis=1, keepdims=True, initial=np.inf)
         high = np.where(known, scores, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
@@ -155,16 +143,14 @@ class ReciprocalRank(msgspec.Struct, frozen=True):
     missing_rank: int | None = None
     name: str = "rrf"
 
-    def parts(self, scores: Table, ranks: RankTable, weights: Values) -> Table:
+    def parts(self, scores: Table, ranks: Ranks, weights: Values) -> Table:
         absent = 0.0 if self.missing_rank is None else 1 / (self.rank_constant + self.missing_rank)
         votes = np.where(ranks > 0, 1 / (self.rank_constant + np.maximum(ranks, 1)), absent)
-        added: Table = weights[:, None] * votes
-        return added
+        return np.multiply(weights[:, None], votes)
 
     def unit(self, raw: Values, weights: Values) -> Values:
         attainable = float(weights.sum()) / (self.rank_constant + 1)
-        unit: Values = np.clip(raw / attainable, 0.0, 1.0)
-        return unit
+        return np.clip(raw / attainable, 0.0, 1.0)
 
 
 def _shares(weights: Values) -> Table:
@@ -274,7 +260,6 @@ def _given(found: Found, ids: Ids) -> Values:
 def _compiled_sums(
     kernel: FusionKernel | None, method: Method, union: _Union, scores: Table, weights: Values
 ) -> Sums | None:
-    """Return compiled sums; None if there are none for this method and these scores."""
     if kernel is None or not isinstance(method, ZScore) or method.exponent != 2:
         return None
     return kernel.squares(scores, union.places, union.sizes, weights / weights.sum(), FLAT)
@@ -286,7 +271,7 @@ def _sums(method: Method, union: _Union, scores: Table, weights: Values) -> Sums
     return ranks, parts, parts.sum(axis=0)
 
 
-def _ranks(union: _Union, scores: Table) -> RankTable:
+def _ranks(union: _Union, scores: Table) -> Ranks:
     """Return ranks by exact score among the chunks that a leg found, whatever order it gave."""
     ranks = np.zeros(scores.shape, np.int64)
     owners, places = np.repeat(np.arange(len(union.sizes)), union.sizes), union.places

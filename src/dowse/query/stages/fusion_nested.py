@@ -13,11 +13,11 @@ import numpy as np
 from msgspec.structs import replace
 
 from dowse.fusion_kernel import FusionKernel
-from dowse.ports import QuerySession, Values
-from dowse.query.stages.fusion import Id, Method, RankTable, Table, fused, reciprocal_rank_fusion, weighed
+from dowse.ports import QuerySession, Ranks, Table, Values
+from dowse.query.stages.fusion import Method, fused, reciprocal_rank_fusion, weighed
 from dowse.query.stages.leg_weights import LegWeights
-from dowse.query.stages.sort import Order, order
-from dowse.query.stages.state import Fused, QueryState, Ranks
+from dowse.query.stages.sort import Id, order
+from dowse.query.stages.state import Fused, QueryState
 
 MISSING_RANK = 1000  # of a chunk that a variant did not find
 
@@ -27,8 +27,7 @@ def cross_query_rank_fusion(
 ) -> list[tuple[Id, float]]:
     """Return 1/N · Σ 1/(k + rank) over the lists of N queries, best first, ties by id; rank counts from 1.
 
-    N counts the given lists, so leave out those of failed queries. An id counts once per list,
-    at its first place.
+    N counts the given lists, so leave out those of failed queries. An id counts once per list, at its first place.
     """
     votes = reciprocal_rank_fusion({str(at): ids for at, ids in enumerate(lists)}, k=k, missing_rank=missing_rank)
     return [(each, vote / len(lists)) for each, vote in votes]
@@ -42,7 +41,7 @@ class CrossQuery(msgspec.Struct, frozen=True):
     missing_rank: int = MISSING_RANK
     name: str = "rrf"
 
-    def parts(self, scores: Table, ranks: RankTable, weights: Values) -> Table:
+    def parts(self, scores: Table, ranks: Ranks, weights: Values) -> Table:
         """Return the share of each query in the mean of 1/(rank_constant + rank); rows are queries, not legs."""
         votes: Table = np.where(
             ranks > 0, 1 / (self.rank_constant + np.maximum(ranks, 1)), 1 / (self.rank_constant + self.missing_rank)
@@ -51,8 +50,7 @@ class CrossQuery(msgspec.Struct, frozen=True):
 
     def unit(self, raw: Values, weights: Values) -> Values:
         """Return the sums in [0,1]; 1 for the first of every query."""
-        unit: Values = np.clip(raw * (self.rank_constant + 1), 0.0, 1.0)
-        return unit
+        return np.clip(raw * (self.rank_constant + 1), 0.0, 1.0)
 
 
 class FuseNested(msgspec.Struct, frozen=True):
@@ -74,7 +72,13 @@ class FuseNested(msgspec.Struct, frozen=True):
         method = CrossQuery(self.method)
         raw = method.parts(ranks, ranks, weights).sum(axis=0)
         best = order(raw, flat.ids)
-        return state.changed(fused=_reordered(flat, method, raw, best, ranks))
+        columns = tuple(
+            replace(each, scores=each.scores[best], ranks=each.ranks[best], parts=each.parts[best])
+            for each in flat.columns
+        )
+        raw, queries = raw[best], tuple(row[best] for row in ranks)
+        merged = Fused(method, flat.ids[best], raw, method.unit(raw, raw), columns, queries)
+        return state.changed(fused=merged)
 
 
 def _place_of(flat: Fused, variant: int) -> Ranks:
@@ -85,18 +89,3 @@ def _place_of(flat: Fused, variant: int) -> Ranks:
     ranks = np.zeros(len(flat.ids), np.int64)
     ranks[found[order(total[found], flat.ids[found])]] = np.arange(1, len(found) + 1)
     return ranks
-
-
-def _reordered(flat: Fused, method: CrossQuery, raw: Values, best: Order, ranks: RankTable) -> Fused:
-    columns = tuple(
-        replace(column, scores=column.scores[best], ranks=column.ranks[best], parts=column.parts[best])
-        for column in flat.columns
-    )
-    return Fused(
-        method,
-        flat.ids[best],
-        raw[best],
-        method.unit(raw[best], raw),
-        columns,
-        queries=tuple(row[best] for row in ranks),
-    )

@@ -15,8 +15,9 @@ from msgspec.structs import replace
 
 from dowse.filters import Filter
 from dowse.identity import id_number
-from dowse.ports import Ids, QuerySession, Values
+from dowse.ports import Ids, QuerySession
 from dowse.query.stages.fusion import exact_scores
+from dowse.query.stages.legs import passing
 from dowse.query.stages.sort import ranked_hits
 from dowse.query.stages.state import Column, Fused, Hit, QueryState
 from dowse.types import Chunk, ChunkId, Edge, EdgeContext
@@ -107,10 +108,9 @@ class PathFinder(msgspec.Struct, frozen=True):
         by_target: dict[ChunkId, list[Path]] = {}
         for path in frontier:
             by_target.setdefault(path.target, []).append(path)
+        decay = self._decay(hop)
         longer = [
-            Path(
-                (*path.starts, start), (*path.edges, edge), end, path.product * min(edge.weight, 1.0), self._decay(hop)
-            )
+            Path((*path.starts, start), (*path.edges, edge), end, path.product * min(edge.weight, 1.0), decay)
             for start, end, edge in self._steps(by_target)
             for path in by_target[start]
             if end not in path.ends
@@ -122,23 +122,15 @@ class PathFinder(msgspec.Struct, frozen=True):
         return self._passing(list(kept.values()))
 
     def _steps(self, frontier: dict[ChunkId, list[Path]]) -> Iterator[tuple[ChunkId, ChunkId, Edge]]:
-        """Yield start, end and edge of each step."""
-        for edge in self.store.neighbours(list(frontier)):
-            if self._allowed(edge):
-                yield edge.source_id, edge.target_id, edge
-        if self.options.bidirectional:
-            for edge in self.store.neighbours(list(frontier), incoming=True):
-                if self._allowed(edge):
-                    yield edge.target_id, edge.source_id, edge
-
-    def _allowed(self, edge: Edge) -> bool:
         options = self.options
-        return edge.weight >= options.min_weight and (not options.relations or edge.relation in options.relations)
+        for incoming in (False, True) if options.bidirectional else (False,):
+            for edge in self.store.neighbours(list(frontier), incoming=incoming):
+                if edge.weight >= options.min_weight and (not options.relations or edge.relation in options.relations):
+                    ends = edge.source_id, edge.target_id
+                    yield (*(ends[::-1] if incoming else ends), edge)
 
     def _passing(self, paths: list[Path]) -> list[Path]:
-        targets = list(dict.fromkeys(path.target for path in paths))
-        passes = self.store.passing(np.array([id_number(each) for each in targets], np.uint64), self.where)
-        kept = {each for each, ok in zip(targets, passes.tolist(), strict=True) if ok}
+        kept = set(passing(self.store, dict.fromkeys(path.target for path in paths), self.where))
         return [path for path in paths if path.target in kept][: self.options.frontier]
 
     def _decay(self, hop: int) -> float:
@@ -160,7 +152,8 @@ class Graph(msgspec.Struct, frozen=True):
     def __call__(self, state: QueryState, /) -> QueryState:
         if state.fused is None or not state.hits:
             return state
-        seeds = self._seeds(state)
+        count = max(self.options.seeds, state.query.k) if self.options.literal else self.options.seeds
+        seeds = state.hits[:count]  # the literal formula ranks only seeds and their neighbours
         finder = PathFinder(self.store, state.query.where, self.options)
         paths = finder.best_paths([hit.chunk.id for hit in seeds])
         pool = seeds if self.options.literal else state.hits
@@ -169,11 +162,6 @@ class Graph(msgspec.Struct, frozen=True):
         found = self._discovered(fused, paths, known)
         hits = self._blended(fused, (*pool, *found), paths, known)
         return state.changed(fused=fused, hits=hits)
-
-    def _seeds(self, state: QueryState) -> tuple[Hit, ...]:
-        """Return the seeds. The literal formula ranks only seeds and their neighbours: take at least k."""
-        count = max(self.options.seeds, state.query.k) if self.options.literal else self.options.seeds
-        return state.hits[:count]
 
     def _discovered(self, fused: Fused, paths: Mapping[ChunkId, Path], known: set[ChunkId]) -> list[Hit]:
         wanted = [each for each in paths if each not in known]
@@ -189,12 +177,12 @@ class Graph(msgspec.Struct, frozen=True):
     def _blended(
         self, fused: Fused, pool: tuple[Hit, ...], paths: Mapping[ChunkId, Path], known: set[ChunkId]
     ) -> tuple[Hit, ...]:
-        cosines = _cosines(fused) if self.options.by_cosine else None
+        dense = next((each for each in fused.columns if each.leg == "dense" and each.variant == 0), None)
         rows = []
         for hit in pool:
             seen, v = "fusion", hit.value
-            if cosines is not None and hit.row is not None:
-                seen, v = "cosine", float(cosines[hit.row])
+            if self.options.by_cosine and dense is not None and hit.row is not None:  # 0 without a vector
+                seen, v = "cosine", float(np.clip(np.nan_to_num(dense.scores[hit.row]), 0.0, 1.0))
             value, why = self._value(v, seen, paths.get(hit.chunk.id), seed=hit.chunk.id in known)
             rows.append((hit, value, why))
         return ranked_hits(self.name, rows)
@@ -277,22 +265,10 @@ def _longer(store: QuerySession, state: QueryState, column: Column, ids: Ids) ->
     )
 
 
-def _cosines(fused: Fused) -> Values | None:
-    """Return cosines in [0,1], 0 without a vector; None without the dense leg."""
-    dense = next((each for each in fused.columns if each.leg == "dense" and each.variant == 0), None)
-    return None if dense is None else np.clip(np.nan_to_num(dense.scores, nan=0.0), 0.0, 1.0)
-
-
 def in_words(path: Path, chunks: Mapping[ChunkId, Chunk]) -> tuple[EdgeContext, ...]:
     """Return the edges of a path, from the seed on, each as a sentence."""
     return tuple(
-        EdgeContext(
-            start,
-            edge.relation,
-            sentence(edge, chunks),
-            edge.weight,
-            hops,
-        )
+        EdgeContext(start, edge.relation, sentence(edge, chunks), edge.weight, hops)
         for hops, (start, edge) in enumerate(zip(path.starts, path.edges, strict=True), start=1)
     )
 
@@ -308,8 +284,7 @@ def _called(chunk_id: ChunkId, chunks: Mapping[ChunkId, Chunk]) -> str:
     chunk = chunks.get(chunk_id)
     if chunk is None:
         return chunk_id
-    line = f":{chunk.start_line}" if chunk.start_line else ""
-    place = f"{chunk.file_path or chunk.source_uri}{line}"
+    place = f"{chunk.file_path or chunk.source_uri}{f':{chunk.start_line}' if chunk.start_line else ''}"
     section = (chunk.section_path or "").rpartition(" > ")[2].lstrip("# ")
     name = chunk.qualified_name or chunk.symbol_name or (f"“{section}”" if section else "")
     others = [each for each in chunk.defines if not f"{each.qualified_name}.".startswith(f"{name}.")]

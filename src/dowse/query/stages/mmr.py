@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 
 from dowse.errors import BadRequestError
-from dowse.identity import id_number
 from dowse.ports import Mask, Matrix, Values, VectorSearch
+from dowse.query.stages.legs import numbers
 from dowse.query.stages.state import Hit, QueryState, StageScore
 
 DIVERSITY = 0.3  # chosen: duplicates sink, good neighbours stay
@@ -84,13 +84,9 @@ class _Likeness(msgspec.Struct, frozen=True, eq=False):
         if not self.words:
             return near
         unknown = np.flatnonzero(~self.exists) if self.exists[at] else np.arange(len(near))
-        near[unknown] = [_overlap(self.words[at], self.words[each]) for each in unknown.tolist()]
+        own, others = self.words[at], (self.words[each] for each in unknown.tolist())
+        near[unknown] = [len(own & each) / max(len(own), len(each), 1) for each in others]  # shared words
         return near
-
-
-def _overlap(left: frozenset[str], right: frozenset[str]) -> float:
-    """Return shared words over the larger number of words."""
-    return len(left & right) / max(len(left), len(right), 1)
 
 
 class Diversify(msgspec.Struct, frozen=True):
@@ -103,8 +99,7 @@ class Diversify(msgspec.Struct, frozen=True):
     def __call__(self, state: QueryState, /) -> QueryState:
         if len(state.hits) <= state.query.k:
             return state
-        ids = np.array([id_number(hit.found.id) for hit in state.hits], np.uint64)
-        vectors, _ = self.store.vectors(ids)
+        vectors, _ = self.store.vectors(numbers(hit.found.id for hit in state.hits))
         relevance = [min(hit.value, 1.0) for hit in state.hits]
         texts = [hit.found.text for hit in state.hits]
         picks = marginal_order(relevance, vectors, self.diversity, state.query.k, texts)

@@ -15,10 +15,10 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from dowse.fusion_kernel import FusionKernel, Table
-from dowse.ports import Ids, Mask, Matrix, Values
+from dowse.fusion_kernel import FusionKernel
+from dowse.ports import Ids, Mask, Matrix, Order, Table, Values
 from dowse.query.stages.fusion import FLAT, ZScore
-from dowse.query.stages.sort import Order, order
+from dowse.query.stages.sort import order
 from dowse.query.stages.state import Column, Fused, QueryState
 
 # Figures are nDCG@10 in docs/trials/neighbour-smoothing.md.

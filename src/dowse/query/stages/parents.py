@@ -36,8 +36,7 @@ class ReplaceByParent(msgspec.Struct, frozen=True):
         best: dict[ChunkId, Hit] = {}
         for hit in state.hits:
             placed = self._placed(hit, parents)
-            if placed.chunk.id not in best or placed.value > best[placed.chunk.id].value:
-                # Hits may not be sorted by value; the sort below decides the order.
+            if placed.chunk.id not in best or placed.value > best[placed.chunk.id].value:  # hits may not be sorted
                 best[placed.chunk.id] = placed
         hits = sorted(best.values(), key=lambda hit: -hit.value)
         return state.changed(hits=tuple(_numbered(hits, self.name)))
@@ -70,9 +69,8 @@ class AttachParents(msgspec.Struct, frozen=True):
         known: dict[ChunkId, Chunk] = {}
         wanted = {chunk.parent_id for chunk in chunks if chunk.parent_id is not None}
         for _ in range(DEEPEST):
-            if not (new := wanted - known.keys()):
-                break
-            found = visible_parents(self.store, self.store.get(new), where)
+            new = wanted - known.keys()
+            found = visible_parents(self.store, self.store.get(new), where) if new else {}
             if not found:
                 break
             known |= found
@@ -112,7 +110,6 @@ def _chain(chunk: Chunk, above: Mapping[ChunkId, Chunk]) -> list[ParentContext]:
 
 
 def _numbered(hits: Iterable[Hit], stage: str) -> list[Hit]:
-    """Set the ranks after the merge in the scores of this stage."""
     return [
         hit.changed(scores=(*hit.scores[:-1], replace(hit.scores[-1], rank=rank)))
         if hit.scores and hit.scores[-1].stage == stage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import msgspec
 
@@ -23,15 +23,6 @@ class Judgement(msgspec.Struct, frozen=True):
 
     score: float
     why: Callable[[], str]
-
-
-@runtime_checkable
-class Reasoned(Protocol):
-    """A reranker that gives reasons."""
-
-    def judge(self, query: str, candidates: Sequence[Candidate]) -> Sequence[Judgement]:
-        """Return the scores of `score`, with their reasons."""
-        ...
 
 
 def blended(score: float, before: float, weight: float = WEIGHT) -> float:
@@ -102,19 +93,22 @@ class Rerank(msgspec.Struct, frozen=True):
             )
             for rank, at in enumerate(places, start=1)
         )
-        hits = (*judged, *self._behind((*head[reached:], *tail), judged))
+        floor, why = judged[-1].value, "not scored: beyond the window"
+        behind = (
+            hit.scored(StageScore(self.name, min(hit.value, floor), rank, why))
+            for rank, hit in enumerate((*head[reached:], *tail), start=reached + 1)
+        )
         missing = sum(score is None for score in scores)
         lost = (Degradation(self.name, f"scored {len(head) - missing} of {len(head)}"),) if missing else ()
-        return state.changed(hits=hits, degraded=(*state.degraded, *lost))
+        return state.changed(hits=(*judged, *behind), degraded=(*state.degraded, *lost))
 
     def _judged(self, query: str, head: Sequence[Hit]) -> tuple[list[float | None], Callable[[int], str]]:
-        """Return scores, and a function that returns the reason of each."""
         candidates = [
             Candidate(each.found, min(each.value, 1.0), source=each.scores[-1].stage if each.scores else "fuse")
             for each in head
         ]
-        if isinstance(self.reranker, Reasoned):
-            judgements = self.reranker.judge(query, candidates)
+        if (judge := getattr(self.reranker, "judge", None)) is not None:  # as `score`, with reasons
+            judgements: Sequence[Judgement] = judge(query, candidates)
             return [each.score for each in judgements], lambda at: judgements[at].why()
         scores = checked(self.reranker, query, candidates, self.left_s())
         drops = getattr(self.reranker, "drops", False)
@@ -125,15 +119,6 @@ class Rerank(msgspec.Struct, frozen=True):
         if score is None:
             return "not scored; keeps its earlier score"
         return f"{self.weight:.2g}·{score:.2f} + {1 - self.weight:.2g}·{before:.2f}"
-
-    def _behind(self, tail: Sequence[Hit], judged: Sequence[Hit]) -> list[Hit]:
-        """Return hits beyond the scored ones, with values at most theirs."""
-        floor = judged[-1].value
-        why = "not scored: beyond the window"
-        return [
-            hit.scored(StageScore(self.name, min(hit.value, floor), rank, why))
-            for rank, hit in enumerate(tail, start=len(judged) + 1)
-        ]
 
 
 @dataclass(frozen=True)

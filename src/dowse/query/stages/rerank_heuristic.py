@@ -40,10 +40,6 @@ class Facts(msgspec.Struct, frozen=True):
         """Terms in the name; 0 for a stub unless its name is exact."""
         return 0 if self.stub and not self.exact else self.in_name
 
-    @property
-    def summary_share(self) -> float:
-        return self.in_summary / self.terms if self.terms else 0.0
-
 
 class Additive(msgspec.Struct, frozen=True):
     """Formula: the value in [0,1] plus boosts."""
@@ -58,29 +54,24 @@ class Additive(msgspec.Struct, frozen=True):
         return value + sum(self._parts(facts))
 
     def why(self, facts: Facts, /) -> str:
-        parts = zip(self._parts(facts), _reasons(facts), strict=True)
-        said = [f"{part:+.2g} {reason}" for part, reason in parts if part]
+        reasons = (
+            "exact name",
+            f"{facts.named} of {facts.terms} terms in the name",
+            f"{facts.in_summary} of {facts.terms} terms in the summary",
+            f"under {STUB_CHARACTERS} characters",
+            f"more than {MANY_CONNECTIONS} connections",
+        )
+        said = [f"{part:+.2g} {reason}" for part, reason in zip(self._parts(facts), reasons, strict=True) if part]
         return ", ".join(said) or "no match in name or summary"
 
     def _parts(self, facts: Facts) -> tuple[float, ...]:
         return (
             self.exact * facts.exact,
             self.name_term * facts.named,
-            self.summary * facts.summary_share,
+            self.summary * (facts.in_summary / facts.terms if facts.terms else 0.0),
             self.stub * facts.stub,
             self.connected * facts.connected,
         )
-
-
-def _reasons(facts: Facts) -> tuple[str, ...]:
-    """Return reasons in the order of the formula's parts."""
-    return (
-        "exact name",
-        f"{facts.named} of {facts.terms} terms in the name",
-        f"{facts.in_summary} of {facts.terms} terms in the summary",
-        f"under {STUB_CHARACTERS} characters",
-        f"more than {MANY_CONNECTIONS} connections",
-    )
 
 
 @dataclass(frozen=True)
@@ -96,8 +87,10 @@ class HeuristicReranker:
 
     def judge(self, query: str, candidates: Sequence[Candidate]) -> list[Judgement]:
         facts = self.facts(query, [each.chunk for each in candidates])
-        scores = _unit(self._raised(candidates, facts))
-        return [Judgement(score, partial(self.formula.why, of)) for score, of in zip(scores, facts, strict=True)]
+        raised = self._raised(candidates, facts)
+        largest = max([1.0, *raised])
+        pairs = zip((max(value, 0.0) / largest for value in raised), facts, strict=True)
+        return [Judgement(score, partial(self.formula.why, of)) for score, of in pairs]
 
     def rerank(self, query: str, candidates: Sequence[Any], top_k: int | None = None) -> list[Candidate]:
         """Return candidates sorted and trimmed; `Candidate.value` is the original score and the boosts, unscaled."""
@@ -164,9 +157,3 @@ def _exact_on_top(raw: list[float], exact: list[bool]) -> list[float]:
         return raw
     factor = max(least_exact - ROOM, 0.0) / best_other
     return [value if named else min(value, value * factor) for value, named in zip(raw, exact, strict=True)]
-
-
-def _unit(raw: list[float]) -> list[float]:
-    """Return values divided by the largest if that is above 1, and at least 0."""
-    largest = max([1.0, *raw])
-    return [max(value, 0.0) / largest for value in raw]

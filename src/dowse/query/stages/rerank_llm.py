@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import re
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from math import isfinite
@@ -78,7 +78,6 @@ class LLMReranker:
         return self._scores([(query, candidates)], timeout_s)[0]
 
     def _scores(self, questions: Questions, timeout_s: float | None) -> list[tuple[float | None, ...]]:
-        """Return the scores of all candidates of all questions, from one call."""
         total = sum(len(candidates) for _, candidates in questions)
         if not total or not any(query.strip() for query, _ in questions):
             return [(None,) * len(candidates) for _, candidates in questions]
@@ -98,7 +97,8 @@ class LLMReranker:
                 f"{llm.model} scored {judged} of {total} hits, fewer than {COVERAGE:.0%}; its scores are ignored; "
                 "try another model, or `--rerank heuristic`"
             )
-        rest = iter(None if score is None else self._unit(score) for score in scores)
+        low, high = self.scale
+        rest = iter(None if each is None else (min(max(each, low), high) - low) / (high - low) for each in scores)
         return [tuple(islice(rest, len(candidates))) for _, candidates in questions]
 
     def rerank(self, query: str, candidates: Sequence[Any], top_k: int | None = None) -> list[Candidate]:
@@ -114,18 +114,13 @@ class LLMReranker:
             scores = self._scores(given, None)
         except UnavailableError:
             return [candidates[:top_k] for _, candidates in given]
-        return [
-            candidates[:top_k] if all(each is None for each in of) else self._blended(candidates, of, top_k)
-            for (_, candidates), of in zip(given, scores, strict=True)
-        ]
-
-    def _blended(
-        self, candidates: Sequence[Candidate], scores: Sequence[float | None], top_k: int | None
-    ) -> list[Candidate]:
-        own, before = self.rerank_weight, self.rrf_weight
-        rows = zip(candidates, scores, strict=True)
-        blended = [None if score is None else own * score + before * each.value for each, score in rows]
-        return reranked(candidates, blended, top_k)
+        own, before, found = self.rerank_weight, self.rrf_weight, []
+        for (_, candidates), of in zip(given, scores, strict=True):
+            rows = zip(candidates, of, strict=True)
+            blended = [None if score is None else own * score + before * each.value for each, score in rows]
+            known = any(each is not None for each in of)
+            found.append(reranked(candidates, blended, top_k) if known else candidates[:top_k])
+        return found
 
     def prompt(self, query: str, candidates: Sequence[Candidate]) -> str:
         return self._prompt([(query, candidates)])
@@ -161,10 +156,6 @@ class LLMReranker:
         parts = [part for part in (about, chunk.context_prefix or (name if not about else ""), chunk.text) if part]
         return _escaped("\n".join(parts)[: self.passage_characters])
 
-    def _unit(self, score: float) -> float:
-        low, high = self.scale
-        return (min(max(score, low), high) - low) / (high - low)
-
 
 def scores_of(reply: Any, count: int) -> tuple[float | None, ...]:
     """Return one score per passage in the model's own scale, None where it gave none; never a default.
@@ -178,8 +169,10 @@ def scores_of(reply: Any, count: int) -> tuple[float | None, ...]:
         return _keyed(body.items(), count)
     if not isinstance(body, list):
         return (None,) * count
-    if any(isinstance(entry, Mapping) for entry in body):
-        return _keyed(_pairs(body), count)
+    if entries := [entry for entry in body if isinstance(entry, Mapping)]:
+        ids = (entry.get("id", entry.get("index", entry.get("passage"))) for entry in entries)
+        scores = (entry.get("score", entry.get("relevance")) for entry in entries)
+        return _keyed(zip(ids, scores, strict=True), count)
     numbers = tuple(_number(entry) for entry in body)
     complete = len(numbers) == count and None not in numbers
     return numbers if complete else (None,) * count
@@ -195,12 +188,6 @@ def _body(reply: Any) -> Any:
     return lists[0] if len(lists) == 1 else reply
 
 
-def _pairs(entries: list[Any]) -> Iterator[tuple[Any, Any]]:
-    for entry in entries:
-        if isinstance(entry, Mapping):
-            yield entry.get("id", entry.get("index", entry.get("passage"))), entry.get("score", entry.get("relevance"))
-
-
 def _keyed(pairs: Any, count: int) -> tuple[float | None, ...]:
     found: dict[int, float] = {}
     for key, value in pairs:
@@ -211,10 +198,8 @@ def _keyed(pairs: Any, count: int) -> tuple[float | None, ...]:
 
 
 def _place(key: Any) -> int | None:
-    if isinstance(key, bool):
-        return None
     if isinstance(key, int):
-        return key
+        return None if isinstance(key, bool) else key
     match = _ID.fullmatch(key.strip()) if isinstance(key, str) else None
     return int(match[1]) if match else None
 

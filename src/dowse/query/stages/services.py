@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable
 
 import msgspec
-import numpy as np
 from msgspec.structs import replace
 
 from dowse.errors import NotFoundError
 from dowse.filters import Filter
-from dowse.identity import id_number
 from dowse.ports import QuerySession
+from dowse.query.stages.legs import passing
 from dowse.query.stages.state import QueryState
 from dowse.types import Chunk, ChunkId, Service, ServiceContext, ServiceEdge
 from dowse.views import FrozenDict
@@ -77,10 +76,8 @@ class ServiceGraph(msgspec.Struct, frozen=True):
 
             near = [each for each in names if name.lower() in each.lower()] or get_close_matches(name, names)
             close = " or ".join((self.meant(name) or near)[:MOST_SUGGESTED])
-            known = ", ".join(names) or "none yet; run `dowse index`"
-            raise NotFoundError(
-                f"no service {name!r}; {f'did you mean {close}?' if close else f'known services: {known}'}"
-            )
+            known = f"known services: {', '.join(names) or 'none yet; run `dowse index`'}"
+            raise NotFoundError(f"no service {name!r}; {f'did you mean {close}?' if close else known}")
         return name
 
     def _context(self, name: str, depth: int) -> ServiceContext:
@@ -117,9 +114,7 @@ class AddServices(msgspec.Struct, frozen=True):
 def cited_graph(store: QuerySession, where: Filter) -> ServiceGraph:
     """Return the graph with the evidence that exists and passes the filter."""
     edges = store.service_edges()
-    ids = list({each for edge in edges for each in edge.evidence})
-    passes = store.passing(np.array([id_number(each) for each in ids], np.uint64), where)
-    seen = {each for each, ok in zip(ids, passes.tolist(), strict=True) if ok}
+    seen = set(passing(store, {each for edge in edges for each in edge.evidence}, where))
     cited = tuple(_citing(edge, seen, filtered=bool(where)) for edge in edges)
     return ServiceGraph(tuple(store.services()), cited)
 
@@ -137,10 +132,5 @@ def _core(name: str) -> str:
 
 
 def _as_mapping(edge: ServiceEdge) -> FrozenDict[str]:
-    return FrozenDict(
-        source=edge.source,
-        target=edge.target,
-        type=edge.type,
-        description=edge.description,
-        evidence=" ".join(edge.evidence),
-    )
+    names = ("source", "target", "type", "description")
+    return FrozenDict({name: getattr(edge, name) for name in names}, evidence=" ".join(edge.evidence))

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from math import isnan
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from dowse.ports import Ids, Values
+from dowse.ports import Ids, Order, Values
 from dowse.query.stages.state import Hit, StageScore
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Order = NDArray[np.intp]
-else:
-    Order = Any
 
 Id = TypeVar("Id", str, int)
 
@@ -56,3 +49,15 @@ def ranked_hits(stage: str, rows: Iterable[tuple[Hit, float, str]]) -> tuple[Hit
     return tuple(
         hit.scored(StageScore(stage, value, rank, why)) for rank, (hit, value, why) in enumerate(given, start=1)
     )
+
+
+def put_first(
+    stage: str, first: Sequence[Hit], others: Iterable[Hit], best: float, why: Callable[[Hit], str]
+) -> tuple[Hit, ...]:
+    """Return hits with those that a stage wants first at the best value, then the others, in their order."""
+    lifted = (
+        hit.changed(value=best, scores=(*hit.scores, StageScore(stage, best, rank, why(hit))))
+        for rank, hit in enumerate(first, start=1)
+    )
+    taken = {hit.found.id for hit in first}
+    return (*lifted, *(hit for hit in others if hit.found.id not in taken))

@@ -11,29 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from dowse.filters import Filter
-from dowse.ports import Found, Ids, Values, Vector
-from dowse.types import (
-    Chunk,
-    Degradation,
-    EdgeContext,
-    Leg,
-    ParentContext,
-    QueryType,
-    ServiceContext,
-)
+from dowse.ports import Found, Ids, Ranks, Values, Vector
+from dowse.types import Chunk, Degradation, EdgeContext, Leg, ParentContext, QueryType, ServiceContext
 from dowse.views import FrozenDict
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from dowse.query.stages.confidence import Confidence
     from dowse.query.stages.fusion import Method
-
-    Ranks = NDArray[np.int64]
-else:
-    Ranks = Any
-
 
 TermsByLeg = tuple[tuple[Leg, tuple[str, ...]], ...]
 

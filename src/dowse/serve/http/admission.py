@@ -91,10 +91,8 @@ class AdmissionControl:
             status = HTTPStatus.TOO_MANY_REQUESTS
             detail = f"this client already has {limits.per_client} requests in progress; wait for one to finish"
         elif self.active >= limits.concurrency + limits.queue:
-            status, detail = (
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                "the request queue of the server is full; retry in a moment",
-            )
+            status = HTTPStatus.SERVICE_UNAVAILABLE
+            detail = "the request queue of the server is full; retry in a moment"
         else:
             return
         self.refused += 1

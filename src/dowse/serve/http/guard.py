@@ -3,6 +3,8 @@
 - Host: a page of another site can make a browser call 127.0.0.1 under a name that it controls (DNS rebinding). The
   guard refuses such a name. A numeric address cannot be rebound.
 - Origin: the guard refuses requests from pages of other origins, except those given with --cors.
+- Fetch metadata: the guard refuses what a browser marks as caused by another site, even without an Origin, except that
+  a person may follow a link to a page. The other site cannot read or frame that page.
 - Token: compared in constant time; a bearer token, or the password of Basic authentication for browsers.
 """
 
@@ -96,7 +98,11 @@ class Guard(msgspec.Struct, frozen=True):
 
     def _check_origin(self, headers: Headers) -> None:
         origin = headers.get("origin")
-        if origin is None or origin in self.options.cors:
+        if origin in self.options.cors:
+            return
+        if headers.get("sec-fetch-site", "none").lower() not in ("none", "same-origin") and not _is_link(headers):
+            raise RefusedError(HTTPStatus.FORBIDDEN, "refused: the browser reports a request of another site")
+        if origin is None:
             return
         if urlsplit(origin).netloc != headers.get("host") or not origin.startswith(("http://", "https://")):
             raise RefusedError(
@@ -111,6 +117,10 @@ class Guard(msgspec.Struct, frozen=True):
                 HTTPStatus.UNAUTHORIZED,
                 "missing or wrong token; send `Authorization: Bearer TOKEN`, or the token as password",
             )
+
+
+def _is_link(headers: Headers) -> bool:
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
 def _given_token(headers: Headers) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import GaugeMetricFamily
@@ -14,13 +13,10 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-if TYPE_CHECKING:
-    from dowse.serve.backend import Backend
-    from dowse.serve.http.admission import AdmissionControl
+from dowse.serve.backend import Backend
+from dowse.serve.http.admission import AdmissionControl
 
-SHARED_FOLDER = (
-    "PROMETHEUS_MULTIPROC_DIR"  # variable of the client library: folder in which several processes share their counts
-)
+SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # variable of the client library: where processes share their counts
 _SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 _OTHER = "other"  # paths without a route: clients choose them, so their number has no bound
 

@@ -129,9 +129,6 @@ class Operations:
         return register
 
 
-# --- parameters of a URL ----------------------------------------------------------------------------
-
-
 def _parameters_struct(work: Work) -> type[msgspec.Struct]:
     """Make a Struct of the parameters of a function, for validation and schema."""
     rows = inspect.signature(work, eval_str=True).parameters.values()

@@ -15,6 +15,7 @@ from dowse.serve.jobs import TOKEN_VARIABLE
 SHORTEST_TOKEN = 16  # characters; chosen: hand-made passwords are shorter
 PORT = 8765
 LONGEST_HEADERS_BYTES = 32 * 1024  # chosen; a query in a URL fits
+HEAD_S = 10.0  # to receive a request head; chosen, as for a body
 EDITOR = "vscode://file{path}:{line}"
 _BROWSERS_OWN = ("about", "blob", "data", "file", "ftp", "http", "https", "javascript", "vbscript", "view-source")
 _MAKE_ONE = "python3 -c 'import secrets; print(secrets.token_urlsafe(32))' > token && chmod 600 token"

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from dowse.errors import DowseError
+from dowse.serve.backend import Backend
 from dowse.serve.wire import result as wire
-
-if TYPE_CHECKING:
-    from dowse.serve.backend import Backend
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 1  # chosen: a query takes milliseconds, so a full queue empties soon
@@ -35,12 +33,8 @@ class RefusedError(Exception):
 
     @property
     def problem(self) -> wire.Object:
-        return {
-            "type": "about:blank",
-            "title": self.status.phrase,
-            "status": int(self.status),
-            "detail": self.detail,
-        }
+        head = {"type": "about:blank", "title": self.status.phrase}
+        return {**head, "status": int(self.status), "detail": self.detail}
 
 
 def problem_response(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from starlette.requests import Request
@@ -22,7 +21,8 @@ _EVENTS = event_schema("first", "order", "done")
 
 def query_operations(context: RequestContext) -> list[Operation]:
     api, backend, config = Operations(context, "query"), context.backend, context.backend.engine.config
-    in_url = request_parameters()
+    in_url, in_body = request_parameters(), request_schema()
+    target_too = {"properties": in_body["properties"] | {"target": _TARGET}, "required": ["text", "target"]}
 
     async def found(request: Request, parsed: ParsedRequest) -> Response:
         return await context.answer(
@@ -35,7 +35,7 @@ def query_operations(context: RequestContext) -> list[Operation]:
             raise BadRequestError("missing field 'target': a chunk id, source/path or source/path:line")
         return await context.answer(request, lambda: backend.explain(parsed.request, target))
 
-    @api.add("/v1/query", "QueryResult", method="POST", body=request_schema())
+    @api.add("/v1/query", "QueryResult", method="POST", body=in_body)
     async def query(request: Request) -> Response:
         """Run a query. Returns the object that `dowse search --json` prints."""
         parsed, _ = parse_json(await context.body(request), config)
@@ -54,7 +54,9 @@ def query_operations(context: RequestContext) -> list[Operation]:
         """
         parsed, _ = parse_url(request.query_params.multi_items(), config)
         _check_unpaged(parsed)
-        return await context.stream(request, lambda: _events(context, parsed))
+        return await context.stream(
+            request, lambda: ((each["event"], wire.encode(each)) for each in backend.stream(parsed.request))
+        )
 
     @api.add("/v1/explain", {"type": "object"}, parameters=(*in_url, _TARGET_PARAMETER))
     async def explain(request: Request) -> Response:
@@ -64,7 +66,7 @@ def query_operations(context: RequestContext) -> list[Operation]:
         parsed, others = parse_url(request.query_params.multi_items(), config, also=["target"])
         return await explained(request, parsed, others.get("target"))
 
-    @api.add("/v1/explain", {"type": "object"}, method="POST", body=_with_target(request_schema()))
+    @api.add("/v1/explain", {"type": "object"}, method="POST", body=in_body | target_too)
     async def explain_body(request: Request) -> Response:
         """Explain, with the query and its `target` in a body."""
         parsed, others = parse_json(await context.body(request), config, also=["target"])
@@ -73,15 +75,6 @@ def query_operations(context: RequestContext) -> list[Operation]:
     return api.found
 
 
-def _events(context: RequestContext, parsed: ParsedRequest) -> Iterator[tuple[str, bytes]]:
-    for event in context.backend.stream(parsed.request):
-        yield event["event"], wire.encode(event)
-
-
 def _check_unpaged(parsed: ParsedRequest) -> None:
     if parsed.cursor is not None or parsed.facets:
         raise BadRequestError("only /v1/search and /v1/query support cursor and facets; remove both fields")
-
-
-def _with_target(schema: Schema) -> Schema:
-    return schema | {"properties": schema["properties"] | {"target": _TARGET}, "required": ["text", "target"]}

@@ -21,10 +21,7 @@ _WATCH_S = 0.2
 _MOST_RESTARTS = 20  # of dead workers before the server gives up; chosen
 _READY, _CONNECTION = b"r", b"c"  # messages of a worker, and of the parent with a connection
 _AT_ONCE = 64  # connections accepted before the workers are polled again
-
-
-WorkerMain = Callable[[socket.socket], None]
-"""Main function of a worker: it receives connections from a channel until it is terminated."""
+WorkerMain = Callable[[socket.socket], None]  # of a worker: takes connections from a channel until it is terminated
 
 
 class ServerWorker(Struct, eq=False):

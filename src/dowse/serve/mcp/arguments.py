@@ -29,7 +29,13 @@ class PagedArguments(Struct, frozen=True, kw_only=True):
 class SearchArguments(PagedArguments, frozen=True):
     """Search code, docs, manifests and chat by meaning and keyword, best first. Start here."""
 
-    query: Annotated[str, Meta(description="Question in plain words, or names from code.", min_length=1)]
+    query: Annotated[
+        str,
+        Meta(
+            description='Question in plain words, or names from code. "exact phrase", -word and lang:go filter.',
+            min_length=1,
+        ),
+    ]
     limit: Annotated[int, Meta(description="Results per page.", ge=1, le=MOST_HITS)] = DEFAULT_HITS
     corpus: Annotated[str, Meta(description="CODE, DOC, CONVO, or a kind such as CODE_DEPLOY.")] = ""
     path: Annotated[str, Meta(description="Glob: '*.py', 'docs/**'.")] = ""

@@ -47,10 +47,7 @@ class TokenPaging(Struct, frozen=True):
     def page(
         self, rows: Sequence[T], key: Callable[[T], str], make: Callable[[T], U], encodings: Encodings
     ) -> TokenPage[U]:
-        """Make items of rows until the budget is full; every encoding of an item must fit.
-
-        The first item is always included, because empty pages would never end.
-        """
+        """Make items until an encoding fills the budget; always one, or empty pages would never end."""
         start, before = self.start
         left = self.budget_tokens - FRAME_TOKENS
         made: list[U] = []

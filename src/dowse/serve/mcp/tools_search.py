@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from dowse.errors import BadRequestError, NotFoundError
 from dowse.serve.backend import Backend
-from dowse.serve.best_line import MarkedLine, Marker
+from dowse.serve.best_line import Marker
 from dowse.serve.mcp import answers
 from dowse.serve.mcp import arguments as takes
 from dowse.serve.mcp.schema import plain
@@ -33,7 +32,13 @@ _CONFIDENCE_DIGITS = 2
 def search(backend: Backend, arguments: takes.SearchArguments) -> answers.SearchAnswer:
     """Run a query. All pages share one ranking, so no result repeats."""
     paging = paging_of("search", arguments, limit=arguments.limit)
-    result = backend.query(_request(backend, arguments))
+    named = ("corpus", "path", "repo", "language", "service", "source")
+    filters: dict[str, Any] = {f"{name}_filter": (value,) for name in named if (value := getattr(arguments, name))}
+    profile = backend.engine.config.profile
+    request = QueryRequest(
+        arguments.query, syntax="operators", group="document", top_k=takes.MOST_HITS, profile=profile, **filters
+    )
+    result = backend.query(request)
     marker, naming = Marker(arguments.query, Tokenizer()), SourceNaming.of(backend)
 
     def hit(row: Object) -> answers.SearchHit:
@@ -77,9 +82,6 @@ def read(backend: Backend, arguments: takes.ReadArguments) -> answers.ReadAnswer
         notes=(f"the file has {found['total_lines']:,} lines",) if page.cursor else (),
         **page.end,
     )
-
-
-# --- shared by all tools ----------------------------------------------------------------------------
 
 
 def paging_of(tool: str, arguments: Any, limit: int | None = None) -> TokenPaging:
@@ -131,20 +133,12 @@ def title(chunk: Object) -> str:
     return safe_line(chunk["qualified_name"] or chunk["symbol_name"] or headings or chunk["document_title"])
 
 
-# --- helpers ----------------------------------------------------------------------------------------
-
-
-def _request(backend: Backend, arguments: takes.SearchArguments) -> QueryRequest:
-    named = ("corpus", "path", "repo", "language", "service", "source")
-    filters: dict[str, Any] = {f"{name}_filter": (value,) for name in named if (value := getattr(arguments, name))}
-    profile = backend.engine.config.profile
-    return QueryRequest(arguments.query, syntax="operators", top_k=takes.MOST_HITS, profile=profile, **filters)
-
-
 def _hit(row: Object, naming: SourceNaming, marker: Marker, item_tokens: int, *, whole: bool) -> answers.SearchHit:
     text, first = row["text"], row["start_line"]
     if not whole:
-        lines = _trimmed(marker.snippet(safe_text(text), first, row["symbol_name"], SNIPPET_LINES))
+        lines = marker.snippet(safe_text(text), first, row["symbol_name"], SNIPPET_LINES)
+        filled = [at for at, line in enumerate(lines) if line.text.strip()] or [0]
+        lines = lines[filled[0] : filled[-1] + 1]
         text, first = "\n".join(line.text for line in lines), lines[0].number
     return answers.SearchHit(
         **naming.lines(row),
@@ -155,12 +149,6 @@ def _hit(row: Object, naming: SourceNaming, marker: Marker, item_tokens: int, *,
         confidence=round(row["confidence"] or 0.0, _CONFIDENCE_DIGITS),
         stale=bool(row["stale"]),
     )
-
-
-def _trimmed(lines: Sequence[MarkedLine]) -> Sequence[MarkedLine]:
-    """Drop blank lines at the ends."""
-    filled = [at for at, line in enumerate(lines) if line.text.strip()] or [0]
-    return lines[filled[0] : filled[-1] + 1]
 
 
 def _read_chunk(backend: Backend, arguments: takes.ReadArguments) -> answers.ReadAnswer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import groupby
 from time import monotonic, sleep
 
@@ -33,13 +33,20 @@ def find_references(backend: Backend, arguments: takes.FindReferencesArguments) 
 
     def alone(row: ReferenceLine) -> answers.FileReferences:
         """Make an item of one line, so that pages break between lines; lines of a file are grouped afterwards."""
-        lines = naming.lines(chunk_object(row.chunk))
-        return answers.FileReferences(lines["path"], (_reference(row, paging.item_tokens),), lines["source"])
+        chunk = chunk_object(row.chunk)
+        around = "" if row.definition else title(chunk | {"document_title": ""})
+        text = shortened(safe_line(row.text, longest=400), paging.item_tokens)
+        lines, reference = naming.lines(chunk), answers.McpReference(text, row.line, around, row.definition)
+        return answers.FileReferences(lines["path"], (reference,), lines["source"])
 
     page = paging.page(rows, "{0.chunk.source_uri}:{0.line}".format, alone, encodings)
     notes = [_BY_NAME] if rows else ["only its definition contains it; call again with definitions=true"]
     notes += [f"only the first {MOST_CHUNKS:,} chunks with this word were searched"] if found.cut else []
-    return answers.ReferencesAnswer(total=len(rows), files=tuple(_by_file(page.items)), notes=tuple(notes), **page.end)
+    files = tuple(
+        answers.FileReferences(path, tuple(each for row in group for each in row.references), source)
+        for (source, path), group in groupby(page.items, key=lambda each: (each.source, each.path))
+    )
+    return answers.ReferencesAnswer(total=len(rows), files=files, notes=tuple(notes), **page.end)
 
 
 def services(backend: Backend, arguments: takes.ServicesArguments) -> answers.ServicesAnswer:
@@ -100,20 +107,6 @@ def reindex(backend: Backend, arguments: takes.ReindexArguments) -> answers.Rein
         ),
         notes=() if job["state"] == "done" else (running,),
     )
-
-
-# --- helpers ----------------------------------------------------------------------------------------
-
-
-def _reference(row: ReferenceLine, item_tokens: int) -> answers.McpReference:
-    around = "" if row.definition else title(chunk_object(row.chunk) | {"document_title": ""})
-    text = shortened(safe_line(row.text, longest=400), item_tokens)
-    return answers.McpReference(text, row.line, around, row.definition)
-
-
-def _by_file(rows: Sequence[answers.FileReferences]) -> Iterator[answers.FileReferences]:
-    for (source, path), group in groupby(rows, key=lambda each: (each.source, each.path)):
-        yield answers.FileReferences(path, tuple(each for row in group for each in row.references), source)
 
 
 def _node(row: Object, calls: Sequence[str], called_by: Sequence[str]) -> answers.ServiceNode:

@@ -101,9 +101,6 @@ def related(backend: Backend, arguments: takes.RelatedArguments) -> answers.Rela
     return answers.RelatedAnswer(of, page.items, notes=() if page.items else (alone,), **page.end)
 
 
-# --- helpers ----------------------------------------------------------------------------------------
-
-
 def _file(found: outlines.DocumentOutline, naming: SourceNaming) -> Iterator[answers.OutlineEntry]:
     path, source = safe_path(found.path), naming.source(found.source)
     last = found.total_lines

@@ -40,7 +40,7 @@ class PageQuery(Struct, frozen=True):
     def request(self) -> QueryRequest:
         if self.parsed is None:
             raise BadRequestError("missing query; type one, or send it as `q`")
-        return replace(self.parsed.request, explain=True)
+        return replace(self.parsed.request, explain=True, group=self.parsed.request.group or "document")
 
 
 def parse_page_url(pairs: Iterable[tuple[str, str]], config: Config) -> PageQuery:
@@ -58,9 +58,6 @@ def parse_page_url(pairs: Iterable[tuple[str, str]], config: Config) -> PageQuer
         }
         parsed = structs.replace(parsed, request=replace(parsed.request, **times))
     return PageQuery(kept, own.get("q", ""), parsed, own.get("why", ""), own.get("target", ""))
-
-
-# --- links ------------------------------------------------------------------------------------------
 
 
 def address(pairs: Iterable[tuple[str, str]], path: str = "/") -> str:
@@ -99,6 +96,7 @@ def without(pairs: Pairs, *names: str, value: str | None = None) -> Pairs:
 
 def changed(pairs: Pairs, fields: Mapping[str, Any]) -> Pairs:
     """Replace fields of a request; None and an empty list remove them."""
+    fields = {"q" if name == "text" else name: value for name, value in fields.items()}
     rest = without(fresh(pairs), *fields, *(TIME_RANGE if set(TIME_RANGE.values()) & set(fields) else ()))
     return (*rest, *((name, text) for name, value in fields.items() for text in texts_of(name, value)))
 

@@ -3,55 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from dowse.errors import NotFoundError
 from dowse.lookup.lines import MOST_LINES
+from dowse.serve.backend import Backend
 from dowse.serve.page.address import address, chunk_address, path_part
 from dowse.serve.page.hits import KINDS, EditorLinks, Highlighter, place_of
 from dowse.serve.page.why import Row, Values
 from dowse.serve.plain_text import clean_line, clean_path
-
-if TYPE_CHECKING:
-    from dowse.serve.backend import Backend
 
 BEFORE_LINES = 100  # shown above the requested lines of a long document; chosen
 NEIGHBOURS = 40
 
 
 class DocumentQuery(Struct, frozen=True):
-    """Requested lines of a document, and the query to highlight."""
+    """Parameters of a document page: requested lines, and the query to highlight."""
 
-    query: str = ""
-    first: int | None = None
-    last: int | None = None
+    path: str
+    q: str = ""
+    first: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
+    last: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
 
 
-def document_rows(backend: Backend, path: str, wanted: DocumentQuery) -> Values:
+def document_rows(backend: Backend, wanted: DocumentQuery) -> Values:
     """Read the lines, outline and neighbours of a document in the wire format."""
-    start = _start(wanted)
-    file = backend.file(path, start, None if start is None else start + MOST_LINES - 1)
+    short = wanted.first is None or wanted.first < MOST_LINES
+    start = None if short else max((wanted.first or 1) - BEFORE_LINES, 1)
+    file = backend.file(wanted.path, start, None if start is None else start + MOST_LINES - 1)
     own = file["document_id"]  # a path could match several documents, and with brackets it is a pattern
     (outline,) = backend.outline(own)["documents"]
-    return {"file": file, "outline": outline, "related": _related(backend, own)}
-
-
-def _related(backend: Backend, document_id: str) -> Row:
     try:
-        return backend.related(document_id, limit=NEIGHBOURS)
+        related = backend.related(own, limit=NEIGHBOURS)
     except NotFoundError:  # a document without chunks has no neighbours
-        return {"neighbours": [], "total": 0}
-
-
-def _start(wanted: DocumentQuery) -> int | None:
-    return None if wanted.first is None or wanted.first < MOST_LINES else max(wanted.first - BEFORE_LINES, 1)
+        related = {"neighbours": [], "total": 0}
+    return {"file": file, "outline": outline, "related": related}
 
 
 def document_view(rows: Row, wanted: DocumentQuery, editor: EditorLinks) -> Values:
     file, outline = rows["file"], rows["outline"]
-    uri, highlighter = file["source_uri"], Highlighter.of(wanted.query)
+    uri, highlighter = file["source_uri"], Highlighter.of(wanted.q)
     first, last, total = file["start_line"], file["end_line"], file["total_lines"]
     kind = file["corpus_type"] or ""
     return dict(
@@ -68,7 +61,7 @@ def document_view(rows: Row, wanted: DocumentQuery, editor: EditorLinks) -> Valu
         total_lines=total,
         earlier=_part(uri, wanted, max(first - MOST_LINES, 1)) if first > 1 else "",
         later=_part(uri, wanted, last + 1) if last < total else "",
-        outline=tuple(_entry(each, uri, wanted.query) for each in outline["entries"]),
+        outline=tuple(_entry(each, uri, wanted.q) for each in outline["entries"]),
         neighbours=_by_relation(rows["related"]["neighbours"]),
         neighbour_count=rows["related"]["total"],
     )
@@ -81,7 +74,7 @@ def _without_blank_ends(rows: Sequence[Row]) -> Sequence[Row]:
 
 
 def _part(uri: str, wanted: DocumentQuery, first: int) -> str:
-    pairs = [("q", wanted.query)] if wanted.query else []
+    pairs = [("q", wanted.q)] if wanted.q else []
     return address([*pairs, ("first", str(first + BEFORE_LINES))], f"/documents/{path_part(uri)}") + f"#L{first}"
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from calendar import monthrange
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from dowse.serve.backend import Backend
 from dowse.serve.page.address import TIME_RANGE, PageQuery, Pairs, address, fresh, without
 from dowse.serve.page.hits import KINDS
 from dowse.serve.page.why import Values
 from dowse.serve.plain_text import clean_line
-
-if TYPE_CHECKING:
-    from dowse.serve.backend import Backend
 
 Counts = Mapping[str, Mapping[str, int]]
 
@@ -73,12 +70,11 @@ def _values(backend: Backend, query: PageQuery, field: str, counts: Counts) -> M
     """Count the values of a field, including chosen ones without candidates."""
     found = _unfiltered(backend, query, field, counts)
     chosen = [text for key, text in query.pairs if key == FIELDS[field][1]]
-    return dict(found) | {text: _family_count(text, found) for text in chosen if text not in found}
-
-
-def _family_count(text: str, counts: Mapping[str, int]) -> int:
-    """Sum the counts of a family: CODE includes CODE_LOGIC and its siblings."""
-    return sum(count for name, count in counts.items() if name.startswith(f"{text.upper()}_"))
+    return dict(found) | {  # of a family the sum: CODE includes CODE_LOGIC and its siblings
+        text: sum(count for name, count in found.items() if name.startswith(f"{text.upper()}_"))
+        for text in chosen
+        if text not in found
+    }
 
 
 def _unfiltered(backend: Backend, query: PageQuery, field: str, counts: Counts) -> Mapping[str, int]:

@@ -90,12 +90,14 @@ class EditorLinks(Struct, frozen=True):
         return self.template.replace("{path}", place).replace("{line}", str(line or 1))
 
 
-def groups(rows: Sequence[Row], query: str, editor: EditorLinks, first_rank: int = 1) -> list[Values]:
-    """Group hits by document, in the order of their best hits."""
-    highlighter, top = Highlighter.of(query), top_scores(rows)
+def groups(ranked: Sequence[Sequence[Row]], query: str, editor: EditorLinks, first_rank: int = 1) -> list[Values]:
+    """Group hits by document, in the order of their best hits; an item of `ranked` is a hit with further passages."""
+    highlighter, top = Highlighter.of(query), top_scores([row for passages in ranked for row in passages])
     found: dict[str, list[tuple[Row, Values]]] = {}
-    for rank, row in enumerate(rows, start=first_rank):
-        found.setdefault(row["document_id"], []).append((row, _hit(row, rank, query, highlighter, editor, top)))
+    for number, passages in enumerate(ranked, start=first_rank):
+        for nth, row in enumerate(passages, start=1):
+            rank = str(number) if nth == 1 else f"{number}.{nth}"
+            found.setdefault(row["document_id"], []).append((row, _hit(row, rank, query, highlighter, editor, top)))
     return [_group(members) for members in found.values()]
 
 
@@ -115,7 +117,7 @@ def _group(members: Sequence[tuple[Row, Values]]) -> Values:
 
 
 def _hit(
-    row: Row, rank: int, query: str, highlighter: Highlighter, editor: EditorLinks, top: Mapping[str, float]
+    row: Row, rank: str, query: str, highlighter: Highlighter, editor: EditorLinks, top: Mapping[str, float]
 ) -> Values:
     first, sure = row["start_line"], row["confidence"]
     return dict(

@@ -18,6 +18,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 import dowse
+from dowse.serve.jobs import OVER
 from dowse.serve.plain_text import clean_line, human_bytes, plural
 
 FOLDER = Path(__file__).with_name("assets")
@@ -70,6 +71,7 @@ class Templates:
             auto_reload=False,
         )
         self._environment.globals |= {"version": dowse.__version__, "asset": self.address, "heading": heading}
+        self._environment.globals["over"] = OVER
         self._environment.filters |= {
             "plural": plural,
             "human_bytes": human_bytes,

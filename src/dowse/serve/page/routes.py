@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Any
 from urllib.parse import parse_qsl
 
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
+from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
@@ -17,9 +18,8 @@ from dowse.errors import BadRequestError, DowseError, NotFoundError
 from dowse.serve.http.context import RequestContext
 from dowse.serve.http.operations import plain_route, read_parameters
 from dowse.serve.http.problems import RefusedError
-from dowse.serve.jobs import OVER
 from dowse.serve.page import views
-from dowse.serve.page.address import PageQuery, document_address, parse_page_url
+from dowse.serve.page.address import PageQuery, chunk_address, parse_page_url
 from dowse.serve.page.copy import ServerAddress
 from dowse.serve.page.document import DocumentQuery, document_rows, document_view
 from dowse.serve.page.hits import EditorLinks
@@ -111,9 +111,6 @@ def page_routes(context: RequestContext) -> list[Route]:
     ]
 
 
-# --- search -----------------------------------------------------------------------------------------
-
-
 def _search_routes(page: PageContext) -> list[Route]:
     async def search(request: Request) -> Response:
         return await page.show(request, "search.html", lambda: _searched(page, request))
@@ -154,10 +151,7 @@ def _searched(page: PageContext, request: Request) -> Values:
 
 
 def _search_events(page: PageContext, request: Request) -> Iterator[tuple[str, bytes]]:
-    """Yield parts of the search page as events `first`, `order` and `done`, or `problem`.
-
-    The last event of the backend is replaced by the same result with pages and facets.
-    """
+    """Yield parts of the page as events `first`, `order` and `done`, with pages and facets, or `problem`."""
     try:
         query = page.query(request)
         with closing(page.context.backend.stream(query.request)) as events:  # type: ignore[type-var]
@@ -179,43 +173,25 @@ def _parts(page: PageContext, *, stage: str, **values: Any) -> bytes:
     return wire.encode({"stage": stage, "parts": parts})
 
 
-# --- lookups ----------------------------------------------------------------------------------------
-
-
-class DocumentParameters(Struct, frozen=True):
-    """Parameters of a document page."""
-
-    path: str
-    q: str = ""
-    first: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
-    last: Annotated[int, Meta(ge=1, le=10_000_000)] | None = None
-
-
 def _document_routes(page: PageContext) -> list[Route]:
     backend = page.context.backend
 
     async def document(request: Request) -> Response:
-        given = read_parameters(request, DocumentParameters)
-        path, wanted = given.path, DocumentQuery(given.q, given.first, given.last)
+        wanted = read_parameters(request, DocumentQuery)
 
         def make() -> Values:
-            view = document_view(document_rows(backend, path, wanted), wanted, page.editor)
-            return {"document": view, "text": given.q}
+            return {"document": document_view(document_rows(backend, wanted), wanted, page.editor), "text": wanted.q}
 
-        plain = path.removesuffix(".json")
-        if plain != path and not await page.context.run(request, lambda: _is_indexed(page, path)):
-            return await page.context.answer(request, lambda: document_rows(backend, plain, wanted))
+        if wanted.path.endswith(".json") and not await page.context.run(
+            request, lambda: _is_indexed(page, wanted.path)
+        ):
+            plain = replace(wanted, path=wanted.path.removesuffix(".json"))
+            return await page.context.answer(request, lambda: document_rows(backend, plain))
         return await page.show(request, "document.html", make)
 
     async def chunk(request: Request) -> Response:
         """Redirect to the lines of the chunk in its document."""
-
-        def place() -> str:
-            row = backend.chunk(request.path_params["id"])
-            first = row["start_line"]
-            return document_address(row["source_uri"], "", (first, row["end_line"] or first) if first else None)
-
-        return await page.redirect(request, place)
+        return await page.redirect(request, lambda: chunk_address(backend.chunk(request.path_params["id"])))
 
     return [plain_route("/documents/{path:path}", document), plain_route("/chunks/{id}", chunk)]
 
@@ -254,13 +230,10 @@ def _status_routes(page: PageContext) -> list[Route]:
     def jobs(_name: str) -> Object:
         return backend.jobs()
 
-    def with_states(rows: Callable[[str], Object]) -> Callable[[str], Values]:
-        return lambda name: rows(name) | {"over": OVER}
-
     return [
-        *_pages(page, "/status", "status.html", status, with_states(status)),
-        *_pages(page, "/jobs", "jobs.html", jobs, with_states(jobs)),
-        *_pages(page, "/jobs/{name}", "job.html", backend.job, with_states(lambda name: {"job": backend.job(name)})),
+        *_pages(page, "/status", "status.html", status, status),
+        *_pages(page, "/jobs", "jobs.html", jobs, jobs),
+        *_pages(page, "/jobs/{name}", "job.html", backend.job, lambda name: {"job": backend.job(name)}),
     ]
 
 
@@ -276,9 +249,6 @@ def _pages(
         return await page.show(request, template, lambda: view(name))
 
     return [plain_route(path, either)] + ([] if "{" in path else [plain_route(f"{path}.json", either)])
-
-
-# --- writes -----------------------------------------------------------------------------------------
 
 
 def _write_routes(page: PageContext) -> list[Route]:

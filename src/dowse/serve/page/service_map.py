@@ -80,10 +80,6 @@ def service_map(row: Row, chosen: Row | None = None) -> ServiceMap:
     )
 
 
-def service_address(name: str) -> str:
-    return f"/services/{quote(name, safe='', errors='replace')}"
-
-
 def _box(row: Row, layout: ServiceLayout, chosen: str, callers: Collection[str], called: Collection[str]) -> ServiceBox:
     name = row["name"]
     x, y = layout.boxes[name]
@@ -93,7 +89,7 @@ def _box(row: Row, layout: ServiceLayout, chosen: str, callers: Collection[str],
     return ServiceBox(
         name=label,
         label=label if len(label) <= NAME_CHARS else label[: NAME_CHARS - 1] + "…",
-        href=service_address(name),
+        href=f"/services/{quote(name, safe='', errors='replace')}",
         x=x,
         y=y,
         kind="external" if row["external"] else "service",
@@ -116,9 +112,6 @@ def _arrow(
         is_lit=upward or downward,
         about=clean_line(row["description"]) or f"{clean_line(source)} → {clean_line(target)}",
     )
-
-
-# --- layout -----------------------------------------------------------------------------------------
 
 
 class Lane(Struct, frozen=True):

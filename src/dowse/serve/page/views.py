@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from dowse.query.plan.profiles import LINKS
 from dowse.query.user_profiles import with_own
+from dowse.serve.backend import Backend
 from dowse.serve.page.address import PageQuery, address, changed, chunk_address, fresh, without
 from dowse.serve.page.copy import ServerAddress, copies
 from dowse.serve.page.facets import chips, facets
 from dowse.serve.page.hits import EditorLinks, groups, place_of
 from dowse.serve.page.why import Row, Values
+from dowse.serve.paging import Cursor
 from dowse.serve.plain_text import clean_line
-
-if TYPE_CHECKING:
-    from dowse.serve.backend import Backend
 
 FINAL = "done"  # last event of a stream
 
@@ -66,15 +64,16 @@ def _truth(name: str, label: str, own: Mapping[str, str], usual: bool) -> Values
 def result_view(row: Row, query: PageQuery, editor: EditorLinks, stage: str = FINAL) -> Values:
     """Convert a result in the wire format, also that of an unfinished stream."""
     cursor = dict(query.pairs).get("cursor", "")
-    rows, about = row["chunks"], row["query_metadata"]
+    ranked = [each["chunks"] for each in row["groups"]] or [[each] for each in row["chunks"]]
+    about = row["query_metadata"]
     slowest = max(about["stages"].values(), default=0.0) or 1.0
     base, next_cursor = fresh(query.pairs), row.get("next_cursor")
     coverage = about["embedding_coverage"]
     facts = [f"{about['chunks']:,} chunks", about["fusion"] or "", about["model"] or "keyword search only"]
     facts += [f"{coverage:.0%} of chunks embedded"] if 0 < coverage < 1 else []
     return dict(
-        groups=groups(rows, query.text, editor, 1 + _offset(cursor)),
-        hit_count=len(rows),
+        groups=groups(ranked, query.text, editor, 1 + (Cursor.parse(cursor).offset if cursor else 0)),
+        hit_count=sum(map(len, ranked)),
         chunks=about["chunks"],
         total_ms=about["total_ms"],
         stage=stage,
@@ -89,12 +88,6 @@ def result_view(row: Row, query: PageQuery, editor: EditorLinks, stage: str = FI
         beginning=address(base) if cursor else "",
         here=address(query.pairs),
     )
-
-
-def _offset(cursor: str) -> int:
-    from dowse.serve.paging import Cursor
-
-    return Cursor.parse(cursor).offset if cursor else 0
 
 
 def sidebar(row: Row, query: PageQuery, backend: Backend, server: ServerAddress) -> Values:

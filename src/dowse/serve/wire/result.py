@@ -11,6 +11,8 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
+
 from dowse import errors
 
 if TYPE_CHECKING:
@@ -20,9 +22,7 @@ if TYPE_CHECKING:
     from dowse.reports import IndexReport
     from dowse.types import AnyChunk, QueryResult
 
-
-Object = dict[str, Any]
-"""JSON object."""
+Object = dict[str, Any]  # of JSON
 
 
 class Exit(IntEnum):
@@ -38,7 +38,7 @@ class Exit(IntEnum):
     INTERRUPTED = 130  # 128 + SIGINT
 
 
-class ErrorOutcome(NamedTuple):  # not a Struct: the command line imports this module at start, and not msgspec
+class ErrorOutcome(NamedTuple):
     """Exit code and HTTP status of an error."""
 
     exit_code: Exit
@@ -82,21 +82,8 @@ def error_object(error: errors.DowseError) -> Object:
     }
 
 
-def problem_object(error: errors.DowseError) -> Object:
-    """Make a problem document (RFC 9457) of an error."""
-    kind = type(error)
-    return {
-        "type": f"urn:dowse:error:{kind.__name__}",
-        "title": (kind.__doc__ or kind.__name__).strip().splitlines()[0],
-        "status": outcome(error).http_status,
-        "detail": str(error),
-    }
-
-
 def encode(value: object) -> bytes:
     """Encode a value as one line of JSON in UTF-8."""
-    import msgspec
-
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -104,17 +91,8 @@ def encode(value: object) -> bytes:
         return msgspec.json.encode(_replace_surrogates(value))
 
 
-def indented(data: bytes) -> bytes:
-    """Indent JSON for people."""
-    import msgspec
-
-    return msgspec.json.format(data, indent=2)
-
-
 def plain(value: object) -> Any:
     """Convert a value without pairs inside to plain JSON types."""
-    import msgspec
-
     return msgspec.to_builtins(value)
 
 

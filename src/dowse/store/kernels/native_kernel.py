@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import dowse.store.kernels._native as _native
-from dowse.fusion_kernel import How, Ids, Places, Sums, Table
-from dowse.ports import Vector
+from dowse.fusion_kernel import How, Sums
+from dowse.ports import Ids, Ranks, Table, Vector
 from dowse.store.kernels.numpy_kernel import (
     Best,
     ChunkTerms,
@@ -124,12 +124,12 @@ class NativeKernel:
 class NativeFusion:
     """Compiled fusion. Satisfies `fusion_kernel.FusionKernel`; equal to `query.stages` to the last digit."""
 
-    def union(self, every: Ids) -> tuple[Ids, Places]:
+    def union(self, every: Ids) -> tuple[Ids, Ranks]:
         order = every.argsort()
         ids, places = np.empty_like(every), np.empty_like(order)
         return ids[: _native.joined(every, order, ids, places)], places
 
-    def squares(self, scores: Table, places: Places, sizes: Places, shares: Values, least: float) -> Sums | None:
+    def squares(self, scores: Table, places: Ranks, sizes: Ranks, shares: Values, least: float) -> Sums | None:
         if not scores.size:
             return None
         ranks, parts, raw = np.empty(scores.shape, np.int64), np.empty_like(scores), np.empty(scores.shape[1])
@@ -138,9 +138,9 @@ class NativeFusion:
 
     def smooth(
         self,
-        near: Places,
+        near: Ranks,
         likeness: Table,
-        rows: Places,
+        rows: Ranks,
         scores: Values,
         parts: Table,
         dense: int,

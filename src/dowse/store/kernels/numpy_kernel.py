@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dowse.errors import BadRequestError
-from dowse.fusion_kernel import FusionKernel, Ids
+from dowse.fusion_kernel import FusionKernel
+from dowse.ports import Ids
 
 CHOICES = ("auto", "numpy", "native")
 Rows = NDArray[np.int64]

@@ -47,7 +47,7 @@ def _synced(folder: Path) -> dict[str, int]:
     """Return the bytes of each file that were forced to the disk, as far as known."""
     try:
         return msgspec.json.decode((folder / SYNCED).read_bytes(), type=dict[str, int])
-    except (FileNotFoundError, msgspec.DecodeError):  # without it, all files are checked
+    except (FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):  # without it, all files are checked
         return {}
 
 

@@ -87,7 +87,7 @@ def current(derived: Path) -> Generation | None:
         pointer = _decode_pointer((derived / CURRENT).read_bytes())
     except FileNotFoundError:
         return None
-    except msgspec.DecodeError as err:
+    except (msgspec.DecodeError, UnicodeDecodeError) as err:
         raise CorruptIndexError(f"{derived / CURRENT} cannot be read ({err}); run `dowse rebuild`") from err
     if pointer.crc not in (None, pointer.sum) or pointer.generation == UNPUBLISHED:
         raise CorruptIndexError(f"{derived / CURRENT} does not match its checksum; run `dowse rebuild`")

@@ -96,7 +96,7 @@ def _read(database: Database, rows: str, kind: type[Stored]) -> list[Stored]:
     decode = msgspec.json.Decoder(kind).decode
     try:
         return [decode(body) for (body,) in database.query(f"SELECT body FROM {rows}")]
-    except msgspec.DecodeError as err:
+    except (msgspec.DecodeError, UnicodeDecodeError) as err:
         raise CorruptIndexError(
             f"the stored service graph cannot be read ({err}); run `dowse doctor --verify`"
         ) from err

@@ -6,34 +6,33 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 
 import msgspec
-import numpy as np
 
 from dowse.filters import META, Eq, Filter, In, comparisons, fulfils
-from dowse.identity import id_number, number_id
+from dowse.identity import number_id
 from dowse.ports import ChunkReader, QuerySession
 from dowse.query.plan.metadata_questions import MetadataField, MetadataQuestion, metadata_question
-from dowse.query.stages.state import Hit, QueryState, StageScore
+from dowse.query.stages.legs import passing
+from dowse.query.stages.sort import put_first
+from dowse.query.stages.state import Hit, QueryState
 from dowse.tokenizer import Tokenizer
 from dowse.types import Chunk, Degradation, DocumentInfo
 
-_AUTHOR_KEYS = ("authors", "author", "by", "creator")
-_DATE_KEYS = ("date", "published", "publication_date", "created", "created_at", "year")
-_VENUE_KEYS = ("journal", "venue", "conference", "booktitle", "publisher")
-_KEYWORD_KEYS = ("keywords", "tags", "topics")
-_CHANGED_KEYS = ("updated", "last_updated", "last_modified", "modified")
+# Names of a field in metadata, the preferred one first.
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "author": ("authors", "author", "by", "creator"),
+    "published": ("date", "published", "publication_date", "created", "created_at", "year"),
+    "changed": ("updated", "last_updated", "last_modified", "modified"),
+    "doi": ("doi", "identifier", "url"),
+    "venue": ("journal", "venue", "conference", "booktitle", "publisher"),
+    "keywords": ("keywords", "tags", "topics"),
+}
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _DOI = re.compile(r"10\.\d{4,9}/\S+")
 _AND = re.compile(r"\s*(?:,|;|&|\band\b)\s*")
 _WORD = re.compile(r"[^\W_]+")
-
-
-class DocumentField(msgspec.Struct, frozen=True):
-    """A value and its origin."""
-
-    value: str
-    origin: str
 
 
 def address(info: DocumentInfo) -> str:
@@ -56,19 +55,12 @@ def named(subject: str, infos: Iterable[DocumentInfo], tokenizer: Tokenizer) -> 
         if exact in text and exact in _exact_names(info):
             found.setdefault((0, 0), []).append(info)
         elif wanted and all(glance in text for glance in glances):
-            place = _match(wanted, info, tokenizer)
-            if place is not None:
+            title = set(tokenizer.prose(info.title)[0])
+            both = title | set(tokenizer.prose(info.path)[0])
+            if wanted <= both:
+                place = (1, len(title - wanted)) if wanted <= title else (2, len(both - wanted))
                 found.setdefault(place, []).append(info)
     return sorted(found[min(found)], key=address) if found else []
-
-
-def _match(wanted: set[str], info: DocumentInfo, tokenizer: Tokenizer) -> tuple[int, int] | None:
-    """Return the quality of a match; smaller is better."""
-    title = set(tokenizer.prose(info.title)[0])
-    if wanted <= title:
-        return 1, len(title - wanted)
-    both = title | set(tokenizer.prose(info.path)[0])
-    return (2, len(both - wanted)) if wanted <= both else None
 
 
 def _exact_names(info: DocumentInfo) -> set[str]:
@@ -86,59 +78,30 @@ def _same(text: str) -> str:
 def is_by(info: DocumentInfo, person: str) -> bool:
     """Return whether an author has all words of the name: a surname is enough, half a word is not."""
     wanted = set(_WORD.findall(person.casefold()))
-    names = _AND.split(_first(info, _AUTHOR_KEYS) or "")
+    names = _AND.split(_first(info, _KEYS["author"]) or "")
     return bool(wanted) and any(wanted <= set(_WORD.findall(name.casefold())) for name in names)
 
 
-def author_of(info: DocumentInfo, chunks: Sequence[Chunk]) -> DocumentField | None:
-    names = ", ".join(dict.fromkeys(chunk.author for chunk in chunks if chunk.author))
-    return _own(info, _AUTHOR_KEYS) or (DocumentField(names, "its chunks") if names else None)
-
-
-def published_of(info: DocumentInfo, chunks: Sequence[Chunk]) -> DocumentField | None:
-    return _own(info, _DATE_KEYS) or _of_chunks(min, chunks, "its oldest chunk")
-
-
-def changed_of(info: DocumentInfo, chunks: Sequence[Chunk]) -> DocumentField | None:
-    if own := _own(info, _CHANGED_KEYS):
-        return own
-    if info.modified_ns > 0:
-        return DocumentField(_written(datetime.fromtimestamp(info.modified_ns / 1e9, UTC)), "the file's time")
-    return _of_chunks(max, chunks, "its newest chunk")
-
-
-def title_of(info: DocumentInfo, chunks: Sequence[Chunk]) -> DocumentField | None:
-    return DocumentField(f"“{info.title}”", "its metadata") if info.title else None
-
-
-def doi_of(info: DocumentInfo, chunks: Sequence[Chunk]) -> DocumentField | None:
-    value = _DOI.search(_first(info, ("doi", "identifier", "url")) or "")
-    return DocumentField(value[0], "its metadata") if value else None
-
-
-def venue_of(info: DocumentInfo, chunks: Sequence[Chunk]) -> DocumentField | None:
-    return _own(info, _VENUE_KEYS)
-
-
-def keywords_of(info: DocumentInfo, chunks: Sequence[Chunk]) -> DocumentField | None:
-    return _own(info, _KEYWORD_KEYS)
-
-
 def year_of(info: DocumentInfo) -> str:
-    found = _YEAR.search(_first(info, _DATE_KEYS) or "")
+    found = _YEAR.search(_first(info, _KEYS["published"]) or "")
     return found[0] if found else ""
 
 
-def _own(info: DocumentInfo, keys: tuple[str, ...]) -> DocumentField | None:
-    value = _first(info, keys)
-    return DocumentField(value, "its metadata") if value else None
-
-
-def _of_chunks(
-    pick: Callable[[list[datetime]], datetime], chunks: Sequence[Chunk], origin: str
-) -> DocumentField | None:
+def _read(field: MetadataField, info: DocumentInfo, chunks: Sequence[Chunk]) -> tuple[str, str] | None:
+    """Return the value of a field and its origin: the metadata, else the file or the chunks where they have one."""
+    own = info.title and f"“{info.title}”" if field == "title" else _first(info, _KEYS[field])
+    if field == "doi":
+        own = match[0] if (match := _DOI.search(own or "")) else None
+    if own:
+        return own, "its metadata"
     moments = [chunk.timestamp for chunk in chunks if chunk.timestamp]
-    return DocumentField(_written(pick(moments)), origin) if moments else None
+    if field == "author" and (names := ", ".join(dict.fromkeys(chunk.author for chunk in chunks if chunk.author))):
+        return names, "its chunks"
+    if field == "published" and moments:
+        return _written(min(moments)), "its oldest chunk"
+    if field == "changed" and info.modified_ns > 0:
+        return _written(datetime.fromtimestamp(info.modified_ns / 1e9, UTC)), "the file's time"
+    return (_written(max(moments)), "its newest chunk") if field == "changed" and moments else None
 
 
 def _first(info: DocumentInfo, keys: tuple[str, ...]) -> str | None:
@@ -156,15 +119,15 @@ MOST_VALUES = 30  # of a field; chosen likewise
 MOST_MENTIONS = 10_000  # chunks that a term is searched in; chosen
 STAGE = "metadata"
 
-Reading = Callable[[DocumentInfo, Sequence[Chunk]], DocumentField | None]
-_READINGS: Mapping[MetadataField, tuple[Reading, str, str]] = {
-    "author": (author_of, "was written by", "author"),
-    "published": (published_of, "is dated", "date"),
-    "changed": (changed_of, "was last changed on", "time of change"),
-    "title": (title_of, "is titled", "title"),
-    "doi": (doi_of, "has the DOI", "DOI"),
-    "venue": (venue_of, "appeared in", "venue"),
-    "keywords": (keywords_of, "has the keywords", "keywords"),
+# Verb and noun of a field in an answer.
+_WORDS: Mapping[MetadataField, tuple[str, str]] = {
+    "author": ("was written by", "author"),
+    "published": ("is dated", "date"),
+    "changed": ("was last changed on", "time of change"),
+    "title": ("is titled", "title"),
+    "doi": ("has the DOI", "DOI"),
+    "venue": ("appeared in", "venue"),
+    "keywords": ("has the keywords", "keywords"),
 }
 # Corpus types by the words of a query.
 _KINDS: Mapping[str, str] = {
@@ -176,22 +139,10 @@ _KINDS: Mapping[str, str] = {
     "runbook": "DOC_RUNBOOK",
     "transcript": "CONVO_TRANSCRIPT",
 }
-
-
-_VALUE_KEYS: Mapping[str, tuple[str, ...]] = {
-    "authors": _AUTHOR_KEYS,
-    "venues": _VENUE_KEYS,
-    "journals": _VENUE_KEYS,
-    "keywords": _KEYWORD_KEYS,
-}
-
-
-class _Known(msgspec.Struct, frozen=True):
-    """A document that passes the filter."""
-
-    info: DocumentInfo
-    chunks: Sequence[Chunk]
-    passing: Sequence[Chunk]  # searchable ones
+_FIELD_OF_VALUES = {"authors": "author", "venues": "venue", "journals": "venue", "keywords": "keywords"}
+_OF_DOCUMENTS = frozenset(("document_id", "document_source", "file_path"))
+Known = tuple[DocumentInfo, Sequence[Chunk]]
+"""A document, and its searchable chunks that pass the filter: at least one."""
 
 
 class AnswerMetadata(msgspec.Struct, frozen=True):
@@ -209,23 +160,24 @@ class AnswerMetadata(msgspec.Struct, frozen=True):
         if question.asked in ("works", "count", "mentions", "values"):
             return self._of_collection(question, state)
         found = self._named(question, state.query.where)
-        if not found and not question.subject:
+        subject = question.subject
+        if not found and not subject:
             return _unanswered(state, "no document is in scope; name one by its path, or filter by one")
         if not found:
-            return _unanswered(state, f"no document called “{question.subject}” is in the index")
+            return _unanswered(state, f"no document called “{subject}” is in the index")
         if len(found) > MOST_NAMED:
-            return _unanswered(
-                state, f"“{question.subject}” may be any of {len(found)} documents; name one by its path"
-            )
-        reading, verb, field = _READINGS[question.asked]
-        told = [(each, value) for each in found if (value := reading(each.info, each.passing)) is not None]
+            return _unanswered(state, f"“{subject}” may be any of {len(found)} documents; name one by its path")
+        verb, noun = _WORDS[question.asked]
+        read = ((info, _read(question.asked, info, chunks)) for info, chunks in found)
+        told = [(info, value) for info, value in read if value is not None]
         if not told:
-            where = ", ".join(address(each.info) for each in found)
-            return _unanswered(state, f"the metadata of {where} has no {field}")
-        lines = (f"{_called(each.info, question)} {verb} {value.value} ({value.origin})." for each, value in told)
-        return _answered(state, "\n".join(lines), [each for each, _ in told])
+            where = ", ".join(address(info) for info, _ in found)
+            return _unanswered(state, f"the metadata of {where} has no {noun}")
+        called = address if question.asked == "title" else _called
+        lines = (f"{called(info)} {verb} {value} ({origin})." for info, (value, origin) in told)
+        return _answered(state, "\n".join(lines), [info for info, _ in told])
 
-    def _named(self, question: MetadataQuestion, where: Filter) -> list[_Known]:
+    def _named(self, question: MetadataQuestion, where: Filter) -> list[Known]:
         if question.subject.lower() in ("", question.kind, "paper"):
             return self._passing(self._in_scope(where), where)
         infos = list(self.documents())
@@ -242,11 +194,18 @@ class AnswerMetadata(msgspec.Struct, frozen=True):
         ids = [str(each) for clause in where if isinstance(clause, In) and clause.field == "document_id"
                for each in clause.values]  # fmt: skip
         infos = self.store.documents_of(ids) if ids else self.documents()
-        return [info for info in infos if fulfils(_values(info), where)][: MOST_NAMED + 1]
+
+        def passes(info: DocumentInfo) -> bool:
+            known = {META + key: value for key, value in info.meta}
+            known |= {"document_id": info.id, "document_source": info.source, "file_path": info.path}
+            return fulfils(known.get, where)
+
+        return list(islice(filter(passes, infos), MOST_NAMED + 1))
 
     def _of_collection(self, question: MetadataQuestion, state: QueryState) -> QueryState:
-        """Answer about all documents that pass the filter."""
-        where = (*state.query.where, *_of_kind(question.kind))
+        where = state.query.where
+        if question.kind in _KINDS:  # other kinds mean any document
+            where = (*where, Eq("corpus_type", _KINDS[question.kind]))
         if question.asked == "values":
             return _answered(state, self._value_counts(question.subject, where), [])
         if question.asked == "mentions":
@@ -262,7 +221,8 @@ class AnswerMetadata(msgspec.Struct, frozen=True):
         if not found and question.asked != "count":
             about = f"mentions “{question.subject}”" if question.asked == "mentions" else _by(question)
             return _unanswered(state, f"no document {about} is in the index")
-        return _answered(state, _listing(question, found), found[:MOST_WORKS])
+        found_infos = [info for info, _ in found]
+        return _answered(state, _listing(question, found_infos), found_infos[:MOST_WORKS])
 
     def _mentioning(self, subject: str, where: Filter) -> list[DocumentInfo]:
         terms = self.tokenizer.prose(subject)[0]
@@ -274,23 +234,21 @@ class AnswerMetadata(msgspec.Struct, frozen=True):
         return list(self.store.documents_of({chunks[each].document_id for each in ids if each in chunks}))
 
     def _value_counts(self, field: str, where: Filter) -> str:
-        """Return the values of a field with the numbers of their documents, most frequent first."""
         counts: Counter[str] = Counter()
-        keys = _VALUE_KEYS.get(field)
-        for each in self._passing(self.documents(), where):
-            value = (_first(each.info, keys) or "") if keys else ""
+        for info, chunks in self._passing(self.documents(), where):
             if field == "years":
-                counts.update([year_of(each.info)])
-            elif keys is None:
-                counts.update([each.passing[0].corpus_type])
-            else:
+                counts.update([year_of(info)])
+            elif field in _FIELD_OF_VALUES:
+                value = _first(info, _KEYS[_FIELD_OF_VALUES[field]]) or ""
                 counts.update({part.strip() for part in _AND.split(value)})
+            else:
+                counts.update([chunks[0].corpus_type])
         del counts[""]
         shown = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         rest = f" and {len(shown) - MOST_VALUES} more" if len(shown) > MOST_VALUES else ""
         return f"{field.capitalize()}: " + ", ".join(f"{name} ({n})" for name, n in shown[:MOST_VALUES]) + rest + "."
 
-    def _passing(self, infos: Iterable[DocumentInfo], where: Filter) -> list[_Known]:
+    def _passing(self, infos: Iterable[DocumentInfo], where: Filter) -> list[Known]:
         known = (_known(self.store, info.id, where) for info in infos)
         return [each for each in known if each is not None]
 
@@ -305,61 +263,40 @@ class CiteEvidence(msgspec.Struct, frozen=True):
         if not state.evidence:
             return state
         top = max([1.0, *(hit.value for hit in state.hits)])
-        cited: list[Hit] = []
-        for document_id in state.evidence:
-            hit = self._hit(document_id, state)
-            if hit is not None:
-                score = StageScore(self.name, top, len(cited) + 1, "its metadata answers the question")
-                cited.append(hit.changed(value=top, scores=(*hit.scores, score)))
-        first = {hit.chunk.id for hit in cited}
-        return state.changed(hits=(*cited, *(hit for hit in state.hits if hit.chunk.id not in first)))
+        cited = [hit for each in state.evidence if (hit := self._hit(each, state)) is not None]
+        why = "its metadata answers the question"
+        return state.changed(hits=put_first(self.name, cited, state.hits, top, lambda _: why))
 
     def _hit(self, document_id: str, state: QueryState) -> Hit | None:
         found = next((hit for hit in state.hits if hit.chunk.document_id == document_id), None)
         if found is not None:
             return found
         known = _known(self.store, document_id, state.query.where)
-        return None if known is None else Hit(known.passing[0], 0.0)
+        return None if known is None else Hit(known[1][0], 0.0)
 
 
-def _known(store: ChunkReader, document_id: str, where: Filter) -> _Known | None:
+def _known(store: ChunkReader, document_id: str, where: Filter) -> Known | None:
     """Return a document of this snapshot; None if it is gone or no chunk passes the filter."""
     info = store.document(document_id)
     if info is None:
         return None
-    chunks = store.document_chunks(document_id)
-    searchable = [chunk for chunk in chunks if chunk.level == "chunk"]
-    mask = store.passing(np.array([id_number(chunk.id) for chunk in searchable], np.uint64), where)
-    passing = [chunk for chunk, passes in zip(searchable, mask, strict=True) if passes]
-    return _Known(info, chunks, passing) if passing else None
+    searchable = {chunk.id: chunk for chunk in store.document_chunks(document_id) if chunk.level == "chunk"}
+    chunks = [searchable[each] for each in passing(store, searchable, where)]
+    return (info, chunks) if chunks else None
 
 
-_OF_DOCUMENTS = frozenset(("document_id", "document_source", "file_path"))
+def _called(info: DocumentInfo) -> str:
+    return f"“{info.title}” ({address(info)})"
 
 
-def _values(info: DocumentInfo) -> Callable[[str], str | None]:
-    known = {META + key: value for key, value in info.meta}
-    return (known | {"document_id": info.id, "document_source": info.source, "file_path": info.path}).get
-
-
-def _of_kind(kind: str) -> Filter:
-    """Return the filter of a kind that is a corpus type; other kinds mean any document."""
-    return (Eq("corpus_type", _KINDS[kind]),) if kind in _KINDS else ()
-
-
-def _called(info: DocumentInfo, question: MetadataQuestion) -> str:
-    return address(info) if question.asked == "title" else f"“{info.title}” ({address(info)})"
-
-
-def _listing(question: MetadataQuestion, found: list[_Known]) -> str:
-    works = "; ".join(f"“{each.info.title}” ({address(each.info)})" for each in found[:MOST_WORKS])
+def _listing(question: MetadataQuestion, found: list[DocumentInfo]) -> str:
+    works = "; ".join(map(_called, found[:MOST_WORKS]))
     rest = f"; and {len(found) - MOST_WORKS} more" if len(found) > MOST_WORKS else ""
     if question.asked == "count":
         about = " ".join(filter(None, (question.kind if len(found) == 1 else f"{question.kind}s", _by(question))))
         return f"{len(found)} {about}: {works}{rest}." if found else f"0 {about}."
-    head = f"Mention {question.subject}" if question.asked == "mentions" else _by(question).capitalize()
-    if question.subject and question.asked == "works":
-        head = f"By {question.subject}" + (f" from {question.year}" if question.year else "")
+    by = _by(question)
+    head = f"Mention {question.subject}" if question.asked == "mentions" else by[:1].upper() + by[1:]
     return f"{head}: {works}{rest}."
 
 
@@ -368,8 +305,8 @@ def _by(question: MetadataQuestion) -> str:
     return " ".join(filter(None, (by, f"from {question.year}" if question.year else "")))
 
 
-def _answered(state: QueryState, text: str, found: list[_Known]) -> QueryState:
-    return state.changed(metadata_answer=text, evidence=tuple(each.info.id for each in found))
+def _answered(state: QueryState, text: str, found: list[DocumentInfo]) -> QueryState:
+    return state.changed(metadata_answer=text, evidence=tuple(info.id for info in found))
 
 
 def _unanswered(state: QueryState, reason: str) -> QueryState:

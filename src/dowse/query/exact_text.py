@@ -12,7 +12,8 @@ import msgspec
 from dowse.filters import Contains, phrase_expression
 from dowse.identity import number_id, searchable_text
 from dowse.ports import QuerySession
-from dowse.query.stages.state import Hit, QueryState, StageScore
+from dowse.query.stages.sort import put_first
+from dowse.query.stages.state import Hit, QueryState
 from dowse.tokenizer import STOP_WORDS
 from dowse.types import Chunk
 
@@ -60,12 +61,7 @@ class ExactText(msgspec.Struct, frozen=True):
             return state
         best = max((hit.value for hit in state.hits), default=1.0)
         why = f"contains {' and '.join(wanted)}"
-        lifted = [
-            hit.changed(value=best, scores=(*hit.scores, StageScore(self.name, best, rank, why)))
-            for rank, hit in enumerate(first, start=1)
-        ]
-        taken = {hit.found.id for hit in first}
-        return state.changed(hits=(*lifted, *(hit for hit in turned if hit.found.id not in taken)))
+        return state.changed(hits=put_first(self.name, first, turned, best, lambda _: why))
 
     def _looked_up(self, state: QueryState, wanted: tuple[str, ...], there: list[Hit]) -> list[Hit]:
         """Return chunks with all literals that are not among these hits, nor of the documents that groups show."""

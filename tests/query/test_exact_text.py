@@ -8,7 +8,7 @@ import pytest
 
 import dowse
 from dowse.filters import Contains, Not
-from dowse.query.stages.exact_text import literals
+from dowse.query.exact_text import literals
 
 LINES = {
     "a.md": "Release 4.7.0 fixes the 7 bugs of 0.4.",
@@ -94,3 +94,17 @@ def test_phrases_mark_the_same_chunks_as_reading_every_text(engine: dowse.Engine
 def test_an_unknown_language_says_so_with_the_near_one(engine: dowse.Engine) -> None:
     notes = [each.reason for each in engine.query("release", language_filter="markdwn").degraded]
     assert any("did you mean 'markdown'" in note for note in notes)
+
+
+def test_the_result_names_the_query_as_it_was_typed(engine: dowse.Engine) -> None:
+    typed = 'release -"4 parts" lang:markdown'
+    assert engine.query(typed, syntax="operators").query == typed
+
+
+def test_a_typed_filter_that_hides_a_file_is_named_by_why_not(engine: dowse.Engine) -> None:
+    answer = engine.explain("release -bugs", "b.md", syntax="operators")
+    assert answer.rank is None
+    assert answer.dropped_at is not None
+    assert answer.dropped_at.stage == "filter"
+    assert answer.verified is not None
+    assert dict(answer.verified.remedy.fields)["text"] == "release"

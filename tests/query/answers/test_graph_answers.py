@@ -13,10 +13,15 @@ from hypothesis import strategies as st
 
 import dowse
 from dowse.cli.main import cli
+from dowse.config import Config
 from dowse.errors import UnavailableError
 from dowse.filters import by_path
+from dowse.query.answers.graph import AnswerFromGraph
 from dowse.query.plan.graph_questions import GraphQuestion, graph_question
-from dowse.query.stages.graph_answers import AnswerFromGraph
+from dowse.serve.backend import Backend
+from dowse.serve.mcp.arguments import SearchArguments
+from dowse.serve.mcp.tools_search import search
+from http_server import running_server
 
 SAMPLE = Path(dowse.__file__).parent / "sample" / "acme"
 QUERIES = json.loads((SAMPLE.parent / "queries.json").read_text())
@@ -95,11 +100,11 @@ def engine(index: Path) -> Iterator[dowse.Engine]:
     ("text", "names", "file", "line"),
     [
         ("which services call quote-engine", ["booking-api (", "route-planner ("],
-         "deploy/k8s/booking-api.yaml", "quote-engine"),
+         "deploy/k8s/booking-api.yaml", "QUOTE_ENGINE"),
         ("what breaks when rate-cache is down", ["quote-engine (", "Indirectly also booking-api"],
-         "deploy/k8s/quote-engine.yaml", "rate-cache:6379"),
+         "deploy/k8s/quote-engine.yaml", "RATE_CACHE_ADDR"),
         ("what does booking api depend on", ["bookings-db (", "tracking-hub ("],
-         "deploy/k8s/booking-api.yaml", "bookings-db"),
+         "deploy/k8s/booking-api.yaml", "DATABASE_URL"),
         ("where does quote-engine call rate-cache", ["RATE_CACHE_ADDR"],
          "services/quote-engine/cmd/quote-engine/main.go", "RATE_CACHE_ADDR"),
         ("where is booking-api defined", ["is defined in"], "docker-compose.yml", "booking-api:"),
@@ -135,6 +140,8 @@ def test_an_unknown_subject_leaves_the_search_alone(engine: dowse.Engine, text: 
 def test_other_queries_have_no_such_stage_and_the_answer_changes_no_hit(engine: dowse.Engine) -> None:
     asked = engine.query("which services call quote-engine")
     assert "graph_answer" in dict(asked.query_metadata.stages)
+    assert len(asked.chunks) == len(engine.query("which services call quote-engin").chunks) > 0
+    assert asked.confidence is not None
     other = engine.query("services that call quote-engine")
     assert other.metadata_answer is None
     assert "graph_answer" not in dict(other.query_metadata.stages)
@@ -163,7 +170,19 @@ def test_a_failing_graph_is_noted_and_the_search_goes_on(engine: dowse.Engine, m
     ]
 
 
-def test_json_of_the_command_line_has_the_answer(index: Path) -> None:
-    args = ["search", "--json", "--index", str(index), "which services call quote-engine"]
-    done = CliRunner().invoke(cli, args, prog_name="dowse")
-    assert "booking-api (" in json.loads(done.stdout)["metadata_answer"]
+QUESTION = "which services call quote-engine"
+
+
+@pytest.mark.parametrize("option", ["--json", "--group=none", "--jsonl"])
+def test_the_command_line_has_the_answer(index: Path, option: str) -> None:
+    done = CliRunner().invoke(cli, ["search", option, "--index", str(index), QUESTION], prog_name="dowse")
+    assert "quote-engine is used by booking-api (" in (done.stderr if option == "--jsonl" else done.stdout)
+
+
+def test_agents_page_and_http_have_the_answer(index: Path) -> None:
+    with Backend.open(index, Config(embedder="none")) as backend:
+        assert "booking-api (" in search(backend, SearchArguments(query=QUESTION)).answer
+    with running_server(index) as client:
+        page = client.get("/", {"q": QUESTION}).body.decode()
+        assert page.index("quote-engine is used by booking-api (") < page.index("<article")
+        assert "booking-api (" in client.get("/v1/search", {"q": QUESTION}).json["metadata_answer"]

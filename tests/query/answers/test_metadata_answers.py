@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dowse.filters import Filter, by_corpus, by_document, by_path, by_source
+from dowse.query.answers.metadata import MOST_NAMED, AnswerMetadata, CiteEvidence
 from dowse.query.pipeline import Parts, answer
-from dowse.query.stages.metadata_answers import MOST_NAMED, AnswerMetadata, CiteEvidence
 from dowse.query.stages.state import Hit, Query, QueryState
 from dowse.store.embedded import EmbeddedStore
 from dowse.store.memory import MemoryStore

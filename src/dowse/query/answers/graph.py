@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
-import numpy as np
 
 from dowse.filters import Filter
-from dowse.identity import id_number, number_id
+from dowse.identity import number_id
 from dowse.link_names import SYMBOL
 from dowse.ports import QuerySession
 from dowse.query.plan.graph_questions import GraphQuestion
 from dowse.query.stages.exact_names import dotted
+from dowse.query.stages.legs import passing
 from dowse.query.stages.services import ServiceGraph, cited_graph
 from dowse.query.stages.state import QueryState
 from dowse.tokenizer import Tokenizer
-from dowse.types import Chunk, ChunkId, Service, ServiceEdge
-
-Places = Callable[[Service], list[str]]
+from dowse.types import Chunk, ChunkId, ServiceEdge
 
 MOST_SHOWN = 8  # places in an answer; chosen: a screen line or two
 MOST_DEFINED = 5  # definitions of a name; chosen: with more, the name alone does not say which one is meant
@@ -39,23 +37,37 @@ class AnswerFromGraph(msgspec.Struct, frozen=True):
 
     def __call__(self, state: QueryState, /) -> QueryState:
         asked, where = self.question, state.query.where
-        text = ""
-        if asked.kind != "symbol":
-            text = _about_services(asked, cited_graph(self.store, where), self._declared_at(where))
+        text = self._about_services(asked, where) if asked.kind != "symbol" else ""
         if not text and asked.kind != "service":
             text = self._about_symbol(asked, where)
         return state.changed(metadata_answer=text) if text else state
 
-    # --- services ---------------------------------------------------------------------------------------
+    def _about_services(self, asked: GraphQuestion, where: Filter) -> str:
+        """Answer for each service that the name may mean. Edges without visible evidence do not count."""
+        graph = cited_graph(self.store, where)
+        known = ServiceGraph(graph.services, tuple(edge for edge in graph.edges if edge.evidence and edge.description))
+        answers = [self._about_service(asked, name, known, where) for name in known.meant(asked.subject)]
+        return "\n".join(each for each in answers if each)
 
-    def _declared_at(self, where: Filter) -> Places:
-        def places(service: Service) -> list[str]:
-            name = service.name.rpartition("/")[2]
-            return [_first_line(chunk, name) for chunk in self._passing(service.chunk_ids, where)]
-
-        return places
-
-    # --- symbols ----------------------------------------------------------------------------------------
+    def _about_service(self, asked: GraphQuestion, name: str, graph: ServiceGraph, where: Filter) -> str:
+        into = {edge.source: edge for edge in graph.edges if edge.target == name}
+        out = {edge.target: edge for edge in graph.edges if edge.source == name}
+        match asked.asked:
+            case "callers" | "used":
+                return _sentence(f"{name} is used by", _cited(into))
+            case "callees":
+                return _sentence(f"{name} uses", _cited(out))
+            case "breaks":
+                further = [each for each in graph.blast_radius(name) if each not in into]
+                direct = _sentence(f"If {name} is down, it affects", _cited(into))
+                return f"{direct} Indirectly also {_listed(further)}." if further else direct
+            case "call":
+                return "\n".join(f"{out[each].description}." for each in graph.meant(asked.other) if each in out)
+            case "defined":
+                own = next(each for each in graph.services if each.name == name)
+                chunks = self._passing(own.chunk_ids, where)
+                places = [_first_line(chunk, name.rpartition("/")[2]) for chunk in chunks]
+                return _sentence(f"{name} is defined in", places)
 
     def _about_symbol(self, asked: GraphQuestion, where: Filter) -> str:
         name = dotted(asked.subject)
@@ -95,49 +107,21 @@ class AnswerFromGraph(msgspec.Struct, frozen=True):
         last = name.rpartition(".")[2]
         terms = self.tokenizer.code(last)
         ids = self.store.search_words("bm25_code", terms[-1:], MOST_SEARCHED, where).ids.tolist() if terms else []
-        chunks = [each for each in self.store.get([number_id(each) for each in ids]).values() if _is_code(each)]
+        found = self.store.get([number_id(each) for each in ids]).values()
+        chunks = [each for each in found if each.corpus_type.startswith("CODE")]
         own = {_definition(chunk, name) for chunk in defined}
-        lines = sorted({place for chunk in chunks for place in _lines(chunk, last)} - own, key=_by_line)
+        places = {place for chunk in chunks for place in _lines(chunk, last)} - own
+        lines = sorted(places, key=lambda place: (place.rpartition(":")[0], int(place.rpartition(":")[2])))
         more = " or more" if len(ids) == MOST_SEARCHED else ""
         return _sentence(f"{name} is used on {len(lines)}{more} {'line' if len(lines) == 1 else 'lines'}:", lines)
 
     def _passing(self, ids: Iterable[ChunkId], where: Filter) -> list[Chunk]:
-        """Return the chunks that exist and pass the filter, in order."""
-        wanted = list(ids)
-        passes = self.store.passing(np.array([id_number(each) for each in wanted], np.uint64), where)
-        kept = [each for each, ok in zip(wanted, passes.tolist(), strict=True) if ok]
+        kept = passing(self.store, ids, where)
         chunks = self.store.get(kept)
         return [chunks[each] for each in kept if each in chunks]
 
 
-def _about_services(asked: GraphQuestion, graph: ServiceGraph, declared: Places) -> str:
-    """Answer for each service that the name may mean. Edges without visible evidence do not count."""
-    known = ServiceGraph(graph.services, tuple(edge for edge in graph.edges if edge.evidence and edge.description))
-    answers = [_about_service(asked, name, known, declared) for name in known.meant(asked.subject)]
-    return "\n".join(each for each in answers if each)
-
-
-def _about_service(asked: GraphQuestion, name: str, graph: ServiceGraph, declared: Places) -> str:
-    into = {edge.source: edge for edge in graph.edges if edge.target == name}
-    out = {edge.target: edge for edge in graph.edges if edge.source == name}
-    match asked.asked:
-        case "callers" | "used":
-            return _sentence(f"{name} is used by", _cited(into))
-        case "callees":
-            return _sentence(f"{name} uses", _cited(out))
-        case "breaks":
-            further = [each for each in graph.blast_radius(name) if each not in into]
-            direct = _sentence(f"If {name} is down, it affects", _cited(into))
-            return f"{direct} Indirectly also {_listed(further)}." if further else direct
-        case "call":
-            return "\n".join(f"{out[each].description}." for each in graph.meant(asked.other) if each in out)
-        case "defined":
-            own = next(each for each in graph.services if each.name == name)
-            return _sentence(f"{name} is defined in", declared(own))
-
-
 def _cited(edges: Mapping[str, ServiceEdge]) -> list[str]:
-    """Return services with the place of the first evidence."""
     found = [(name, _PLACE.search(edge.description)) for name, edge in edges.items()]
     return [f"{name} ({match['place']})" if match else name for name, match in found]
 
@@ -158,7 +142,6 @@ def _definition(chunk: Chunk, name: str) -> str:
 
 
 def _lines(chunk: Chunk, name: str) -> Iterator[str]:
-    """Yield the places of the lines that hold a name as a whole word."""
     word = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
     for number, line in enumerate(chunk.text.split("\n"), chunk.start_line or 1):
         if word.search(line):
@@ -172,12 +155,3 @@ def _first_line(chunk: Chunk, name: str) -> str:
 
 def _place(chunk: Chunk, line: int | None = None) -> str:
     return f"{chunk.file_path}:{line or chunk.start_line or 1}"
-
-
-def _by_line(place: str) -> tuple[str, int]:
-    path, _, line = place.rpartition(":")
-    return path, int(line)
-
-
-def _is_code(chunk: Chunk) -> bool:
-    return chunk.corpus_type.startswith("CODE")
