@@ -94,8 +94,6 @@ class Engine(AsyncStream):
         self._executor.shutdown()
         self._store.close()
 
-    # --- queries ------------------------------------------------------------------------------------
-
     def query(self, text: str | QueryRequest, **fields: object) -> QueryResult:
         """Answer a query. `fields` are those of QueryRequest, and override the request's own."""
         from dowse.query.pipeline import finished
@@ -170,8 +168,6 @@ class Engine(AsyncStream):
 
         reader = self._store.reader()
         return ServiceGraph(tuple(reader.services()), tuple(reader.service_edges()))
-
-    # --- writing ------------------------------------------------------------------------------------
 
     def index(
         self,
@@ -287,8 +283,6 @@ class Engine(AsyncStream):
         with closing(self._store.writer()) as writer:
             writer.compact()
 
-    # --- look-ups -----------------------------------------------------------------------------------
-
     def status(self) -> Status:
         """Return the content of the index, and the files that changed since."""
         from dowse.lookup.status import status
@@ -363,8 +357,6 @@ class Engine(AsyncStream):
         from dowse.lookup.locate import staleness
 
         return staleness(self._store, self._store.reader(), document_ids)
-
-    # --- private ------------------------------------------------------------------------------------
 
     def _lost(self, result: QueryResult, reader: Snapshot) -> bool:
         """Return whether hits were lost to an index update; without one, they are lost in the database."""

@@ -117,9 +117,6 @@ def as_filter(where: Clause | Iterable[Clause]) -> Filter:
     return (where,) if isinstance(where, Clause) else tuple(where)
 
 
-# --- constructors -----------------------------------------------------------------------------------
-
-
 def by_document(*ids: str) -> Comparison:
     return In("document_id", ids)
 
@@ -229,9 +226,6 @@ def from_request(request: QueryRequest) -> Filter:
     if request.created_before is not None:
         clauses.append(created_before(request.created_before))
     return check((*clauses, *request.where))
-
-
-# --- meaning ----------------------------------------------------------------------------------------
 
 
 def check(where: Clause | Iterable[Clause]) -> Filter:

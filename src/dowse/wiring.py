@@ -59,8 +59,6 @@ class Components:
             raise BadRequestError(f"unknown query field {sorted(unknown)[0]!r}; choose from {', '.join(sorted(known))}")
         return replace(request, **fields) if fields else request  # type: ignore[arg-type]
 
-    # --- embedding ----------------------------------------------------------------------------------
-
     def query_embedder(self, stats: StoreStats, request: QueryRequest) -> tuple[Embedder | None, str]:
         """Return the embedder of queries, or the reason for its absence."""
         if "dense" not in request.legs:
@@ -135,8 +133,6 @@ class Components:
             elif not is_trusted(index, str(each.path)):
                 raise BadRequestError(refusal(index, str(each.path), "index a folder outside its project"))
         return requests
-
-    # --- queries ------------------------------------------------------------------------------------
 
     @cached_property
     def parts(self) -> Parts:

@@ -54,8 +54,6 @@ class SnapshotSession:
         self.neighbours, self.named, self.names_from = snapshot.neighbours, snapshot.named, snapshot.names_from
         self.services, self.service_edges = snapshot.services, snapshot.service_edges
 
-    # --- words --------------------------------------------------------------------------------------
-
     def search_words(self, leg: Leg, terms: Sequence[str], k: int, where: Filter) -> Found:
         chosen, query = self._snapshot.selection(where), self._words.query(leg, terms)
         if not chosen.count or not len(query.terms.hashes) or k <= 0:
@@ -117,8 +115,6 @@ class SnapshotSession:
         except IndexError:
             return ScoreAccumulator()
 
-    # --- vectors ------------------------------------------------------------------------------------
-
     def search_vectors(self, vector: Vector, k: int, where: Filter) -> Found:
         check_vector(vector)
         chosen, vectors = self._snapshot.selection(where), self._snapshot.vector_reader
@@ -148,16 +144,12 @@ class SnapshotSession:
             found[exist] = vectors.get(rows[exist])
         return found, exist
 
-    # --- chunks -------------------------------------------------------------------------------------
-
     def passing(self, ids: Ids, where: Filter) -> Mask:
         mask = self._snapshot.selection(where).mask
         slots, missing = self._slots(ids)
         if not missing:
             return mask[slots]
         return (slots >= 0) & mask[np.maximum(slots, 0)] if len(mask) else slots >= 0
-
-    # --- memory -------------------------------------------------------------------------------------
 
     def _best(self, slots: Slots, scores: Values, k: int) -> Found:
         """The best k with their ids; their slots are remembered."""

@@ -116,8 +116,6 @@ class Snapshot:
             dimension=model.dimension if model else None,
         )
 
-    # --- searching ----------------------------------------------------------------------------------
-
     def session(self, constants: Bm25 = STANDARD) -> SnapshotSession:
         return SnapshotSession(self, self._indexes.get(constants) or self._index(constants))
 
@@ -165,12 +163,8 @@ class Snapshot:
             found[self._slots_of_keys(np.array(keys, np.int64))] = True
         return found
 
-    # --- rows of SQLite -----------------------------------------------------------------------------
-
     def neighbours(self, ids: Collection[ChunkId], *, incoming: bool = False) -> Sequence[Edge]:
         return sorted(self._database.edges(ids, incoming=incoming), key=links.edge_order)
-
-    # --- parts --------------------------------------------------------------------------------------
 
     @cached_property
     def row_of_slot(self) -> NDArray[np.int64]:

@@ -57,8 +57,6 @@ class EmbeddedWriter:
         self.unlinked, self.renamed = partial(links.unlinked, database), partial(links.renamed, database)
         self._catch_up()
 
-    # --- words --------------------------------------------------------------------------------------
-
     def publish(self) -> None:
         seq = self._database.seq()
         if self._current is None:  # nothing was published yet
@@ -114,8 +112,6 @@ class EmbeddedWriter:
         self._current = place  # not before: on a full disk the old one goes on serving
         place.sweep()
         self._database.purge(seq, tombstones=True)
-
-    # --- vectors ------------------------------------------------------------------------------------
 
     def use_model(self, name: str, dimension: int) -> None:
         serving = self._serving()
@@ -194,8 +190,6 @@ class EmbeddedWriter:
             self._close_parts()
             self._lock.close()
 
-    # --- parts --------------------------------------------------------------------------------------
-
     def _catch_up(self) -> None:
         """Publish rows that a crashed writer left unpublished; rebuild missing or damaged segments."""
         try:
@@ -233,8 +227,6 @@ class EmbeddedWriter:
             added += [(slot, row.content_hash) for slot, row in latest]
         parts.publish(seq)
         return added, latest
-
-    # --- vectors, inside ----------------------------------------------------------------------------
 
     def _serving(self) -> Model | None:
         number = self._current.model if self._current else None

@@ -210,8 +210,6 @@ class _ChunkMaker:
             known = self.prefixes[innermost] = SEPARATOR.join(around)
         return known
 
-    # --- parents ---------------------------------------------------------------------------------------
-
     def parents(self, sections: Sequence[int], parts: Sequence[_Part]) -> dict[int, Chunk]:
         """Return the outline by TOP and each section by its definition; none for a file without symbols."""
         if not any(each.symbol for each in self.definitions) or not parts:

@@ -103,9 +103,6 @@ def link_by_llm(
     return LlmReport(done, made, dropped, len(waiting) - done, note)
 
 
-# --- prompts ------------------------------------------------------------------------------------------
-
-
 def _batches(reader: StoreReader, document_id: str, options: LlmOptions) -> Iterator[_Batch]:
     chunks = [each for each in reader.document_chunks(document_id) if each.level == "chunk"]
     stride = max(1, options.batch - options.overlap)
@@ -160,9 +157,6 @@ def prompt_of(chunks: Sequence[Chunk], tag: str) -> str:
         '"description": "…"}]}\n\n'
         f"{passages}\n"
     )
-
-
-# --- answers ------------------------------------------------------------------------------------------
 
 
 def _answer(llm: LLM, batch: _Batch) -> tuple[list[Edge], int]:

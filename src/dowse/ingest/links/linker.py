@@ -117,9 +117,6 @@ def link(
     return LinkReport(len(waiting), made)
 
 
-# --- documents to link again --------------------------------------------------------------------------
-
-
 def _relink_mentioning(store: Store, reader: StoreReader, writer: StoreWriter) -> None:
     """Schedule documents that may mention a new or removed name."""
     waiting = len(writer.unlinked(MAKER))
@@ -152,9 +149,6 @@ def _mentioning(renamed: Iterable[tuple[str, str]], reader: StoreReader, tokeniz
         found = reader.search_words("bm25_code", whole, MOST_MENTIONS, where).ids.tolist()
         chunks = reader.get([number_id(each) for each in found]).values()
         yield from (chunk.document_id for chunk in chunks if last in chunk.text or last in " ".join(chunk.imports))
-
-
-# --- edges --------------------------------------------------------------------------------------------
 
 
 @dataclass

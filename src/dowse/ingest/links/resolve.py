@@ -81,8 +81,6 @@ class TargetResolver:
             SERVICE: self._entry,
         }  # fmt: skip
 
-    # --- symbols ----------------------------------------------------------------------------------------
-
     def _call(self, reference: TargetReference, context: MentionContext) -> Card | None:
         """Find the called function. The reader of a file resolves calls within it."""
         own = context.card
@@ -119,8 +117,6 @@ class TargetResolver:
             named = [each for each in named if each.symbol_name == reference.name]
         elsewhere = [each for each in named if each.document_id != context.card.document_id]
         return only(elsewhere) or nearest(elsewhere, context.services)
-
-    # --- files ------------------------------------------------------------------------------------------
 
     def _module(self, reference: TargetReference, context: MentionContext) -> Card | None:
         """Find the file that an import names, or the symbol in it."""
@@ -177,8 +173,6 @@ class TargetResolver:
             if reference.line in lines or (reference.anchor and anchor == reference.anchor.lower()):
                 return card
         return first
-
-    # --- threads, codes and services --------------------------------------------------------------------
 
     def _root(self, reference: TargetReference, context: MentionContext) -> Card | None:
         """Find the first message of a thread, if it is in another file."""

@@ -184,8 +184,6 @@ class _ServiceGraphBuilder:
             self._nodes[key] = self._names[fact.repo].resolve(fact.service) if fact.service else None
         return self._nodes[key]
 
-    # --- edges --------------------------------------------------------------------------------------
-
     def add(self, fact: ServiceFact) -> None:
         if fact.kind in ("sets", "calls", "names"):
             users = self._users.get((fact.repo, fact.service), [])
@@ -246,8 +244,6 @@ class _ServiceGraphBuilder:
                 for fact in readers[source, variable]:
                     link.evidence[fact.chunk_id] = None
                     link.reasons[f"reads {variable} ({fact.place})"] = None
-
-    # --- results ------------------------------------------------------------------------------------
 
     def edges(self) -> tuple[ServiceEdge, ...]:
         """Return one edge for each type of connection; an unknown type only without a known one."""

@@ -142,9 +142,6 @@ def _log(*, verbose: bool) -> None:
     logging.getLogger(LOGGER).setLevel(logging.INFO if verbose else logging.ERROR)
 
 
-# --- several processes ------------------------------------------------------------------------------
-
-
 def _serve_with_workers(setup: ServerSetup, listening: socket.socket, ready: Callable[[], None]) -> None:
     """Run worker processes. A dead one is replaced; a signal stops them all gracefully."""
     stop = False

@@ -82,8 +82,6 @@ class Database:
         else:
             check_version(version, path.parent)
 
-    # --- small facts --------------------------------------------------------------------------------
-
     def seq(self) -> int:
         """Return the number of the last change to the searchable rows."""
         return self.number("seq")
@@ -113,8 +111,6 @@ class Database:
     def remove_source(self, name: str) -> None:
         with self.transaction() as connection:
             connection.execute("DELETE FROM sources WHERE name = ?", [name])
-
-    # --- documents ----------------------------------------------------------------------------------
 
     def put(self, documents: Sequence[Document]) -> None:
         now = datetime.now(UTC).isoformat()
@@ -164,8 +160,6 @@ class Database:
             [document_id],
         )
         return [decoded(*row) for row in rows]
-
-    # --- chunks -------------------------------------------------------------------------------------
 
     def chunks(self, ids: Collection[ChunkId], seq: int) -> dict[ChunkId, Chunk]:
         """Return chunks by id that were not deleted by that change; of two rows with one id, the living one."""
@@ -244,9 +238,6 @@ class Database:
         return found
 
 
-# --- the file ---------------------------------------------------------------------------------------
-
-
 def create_database(path: Path) -> None:
     """Create all tables in a file that gets its name when it is complete. The caller holds the writer's lock."""
     script = files("dowse.store.sql").joinpath("schema.sql").read_text("utf-8")
@@ -263,8 +254,6 @@ def create_database(path: Path) -> None:
         temporary.rename(path)
         sync_folder(path.parent)
 
-
-# --- rows ↔ values ----------------------------------------------------------------------------------
 
 _INFO = "id, source, path, title, content_hash, chunk_count, size_bytes, modified_ns, indexed_at, meta"
 # Columns of a stored document that change. Its id stays, and so do source and path, of which it is made.

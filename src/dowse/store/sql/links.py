@@ -110,9 +110,6 @@ def mark_unlinked(connection: sqlite3.Connection, changes: Sequence[LinkChange])
         )
 
 
-# --- for the ports ------------------------------------------------------------------------------------
-
-
 def put_edges(database: Database, maker: str, edges: Mapping[str, Sequence[Edge]]) -> None:
     with database.transaction() as connection:
         numbers = document_numbers(connection, edges)  # without documents deleted in the meantime
@@ -193,9 +190,6 @@ def _names(database: Database, where: str, parameters: Sequence[object]) -> list
         parameters,
     )
     return [Name(kind, name, row_id(chunk), document) for kind, name, chunk, document in rows]
-
-
-# --- rows ---------------------------------------------------------------------------------------------
 
 
 def _edge_rows(edges: Iterable[Edge], number: int, maker: str) -> list[EdgeRow]:
