@@ -79,7 +79,7 @@ def test_typing_searches_and_the_address_holds_the_question(window: WatchedPage)
     page.wait_for_url(f"**{ASKED}")
     window.settled()
     typed = window.hits()
-    assert page.locator(".group").count() == 10 < len(typed)  # documents, some with further passages
+    assert page.locator(".group").count() == 10 <= len(typed)  # documents, with their passages
     window.go(ASKED)
     assert window.hits() == typed
 

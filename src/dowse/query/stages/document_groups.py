@@ -7,6 +7,7 @@ from math import sqrt
 
 import msgspec
 
+from dowse.query.plan.file_kinds import MOSTLY
 from dowse.query.stages.exact_names import UNNAMED, distance, dotted
 from dowse.query.stages.signals import NameMatch, matcher
 from dowse.query.stages.state import Hit, QueryState, StageScore
@@ -15,7 +16,10 @@ from dowse.tokenizer import Tokenizer
 POOL = 80  # hits that groups are made of; 100 gain 0.003 nDCG, and cost 1.5 times the CPU of a list of chunks
 PASSAGES = 3  # shown in a group; chosen
 RANK_CONSTANT = 10  # of the weight 10/(10 + rank) of a hit
-DECAY = 0.8  # of each further hit of a document; 0.7 to 0.9 differ by less than 0.002 nDCG
+DECAY = 0.8  # of each further hit of a file in a repository; 0.7 to 0.9 differ by less than 0.002 nDCG
+PROSE_DECAY = (
+    0.0  # where fewer than three in five hits are code: more passages of a text do not make it a better answer
+)
 FILE_WEIGHT = 1.0  # of the name of the file, beside √mass in [0,1]; 0.7 to 1.4 likewise
 SYMBOL_WEIGHT = 0.3  # of the best name of a symbol in it
 OWN_SYMBOL = 0.5  # of its own symbol in the order of passages inside a group
@@ -59,8 +63,8 @@ class GroupByDocument(msgspec.Struct, frozen=True):
     """Stage that ranks documents by (√mass + file + 0.3·symbol)·kind/2.3 and keeps the best passages of each.
 
     The mass is Σ 10/(10 + rank)·0.8^k over the hits of a document, k counting from 0, as a share of the largest; the
-    root keeps long files from outranking the file that the query names. Documents that define a name which the query
-    spells rank first.
+    root keeps long files from outranking the file that the query names. Where most hits are prose, only the best hit
+    counts. Documents that define a name which the query spells rank first.
     """
 
     tokenizer: Tokenizer
@@ -73,8 +77,11 @@ class GroupByDocument(msgspec.Struct, frozen=True):
         for rank, hit in enumerate(state.hits, start=1):
             member = _Member(hit, RANK_CONSTANT / (RANK_CONSTANT + rank), match(hit.found), _named(hit, names))
             documents.setdefault(hit.chunk.document_id, []).append(member)
-        largest = max((_mass(members) for members in documents.values()), default=1.0)
-        rows = [(*_value(members, largest), members) for members in documents.values()]
+        code = sum(hit.chunk.corpus_type == "CODE_LOGIC" for hit in state.hits)
+        decay = DECAY if code >= MOSTLY * len(state.hits) else PROSE_DECAY
+        masses = {key: _mass(members, decay) for key, members in documents.items()}
+        largest = max(masses.values(), default=1.0)
+        rows = [(*_value(members, masses[key] / largest), members) for key, members in documents.items()]
         best = max((value for value, _, _ in rows), default=0.0)
         rows.sort(key=lambda row: (min(each.named for each in row[2]), -row[0]))
         hits = (
@@ -94,13 +101,13 @@ def _unnamed(members: Sequence[_Member]) -> bool:
     return all(each.named == UNNAMED for each in members)
 
 
-def _mass(members: Sequence[_Member]) -> float:
-    return sum(each.weight * DECAY**k for k, each in enumerate(members))
+def _mass(members: Sequence[_Member], decay: float) -> float:
+    return sum(each.weight * decay**k for k, each in enumerate(members))
 
 
-def _value(members: Sequence[_Member], largest: float) -> tuple[float, str]:
+def _value(members: Sequence[_Member], mass: float) -> tuple[float, str]:
     """Return the value of a document and the arithmetic behind it."""
-    mass, symbol = _mass(members) / largest, max(each.match.symbol for each in members)
+    symbol = max(each.match.symbol for each in members)
     match = members[0].match
     full = 1 + FILE_WEIGHT + SYMBOL_WEIGHT
     value = (sqrt(mass) + FILE_WEIGHT * match.file + SYMBOL_WEIGHT * symbol) * match.factor / full
