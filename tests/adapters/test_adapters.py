@@ -250,7 +250,7 @@ except MissingExtraError as error:
     print(error)
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert f"pip install 'dowse-search[{extra}]'" in found.stdout
+    assert f"pip install '.[{extra}]'" in found.stdout
 
 
 def test_the_adapters_load_no_framework_before_it_is_asked_for() -> None:

@@ -105,7 +105,7 @@ def test_a_missing_grammar_is_noted_once_with_its_extra(tmp_path: Path, monkeypa
     folder = checkout(tmp_path / "a")
     for number in range(3):
         (folder / f"main{number}.swift").write_text("func main() {\n    print(1)\n}\n")
-    (note,) = [each for each in run(tmp_path / "index", folder).notes if "langs" in each]
+    (note,) = [each for each in run(tmp_path / "index", folder).notes if "[langs]" in each]
     assert "3 files of swift" in note
 
 

@@ -40,7 +40,7 @@ def __getattr__(name: str) -> Any:
         if (err.name or "").startswith("dowse"):
             raise
         extra = module.replace("_", "-")
-        raise MissingExtraError(f"{name} needs {err.name}; run: pip install 'dowse-search[{extra}]'") from err
+        raise MissingExtraError(f"{name} needs {err.name}; run in a checkout: pip install '.[{extra}]'") from err
 
 
 def __dir__() -> list[str]:

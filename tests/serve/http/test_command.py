@@ -138,7 +138,7 @@ def test_without_the_extra_it_says_what_to_install(index: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], env=environment(), capture_output=True, text=True)
     assert done.returncode == 2
-    assert "pip install 'dowse-search[server]'" in done.stderr
+    assert "pip install '.[server]'" in done.stderr
 
 
 def test_a_token_in_the_environment_is_asked_for(index: Path) -> None:

@@ -848,7 +848,7 @@ def test_without_the_sdk_the_command_says_what_to_install(tmp_path: Path) -> Non
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == Exit.USAGE
-    assert "pip install 'dowse-search[mcp]'" in done.stderr
+    assert "pip install '.[mcp]'" in done.stderr
     assert done.stdout == ""
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dowse.serve.backend import Backend
 
 EXTRA = ("starlette", "jinja2", "uvicorn", "prometheus_client")
-_HINT = "the server needs more packages ({missing}); install them with: pip install 'dowse-search[server]'"
+_HINT = "the server needs more packages ({missing}); run in a checkout: pip install '.[server]'"
 
 SERVE_OPTIONS = (
     option("--host", default="127.0.0.1", metavar="NAME", help="Listen on this address [default: 127.0.0.1]."),
@@ -125,7 +125,7 @@ def mcp(session: CommandSession, allow_write: bool) -> int:
     except ModuleNotFoundError as err:
         if (err.name or "").startswith("dowse"):
             raise
-        raise MissingExtraError(f"`dowse mcp` needs {err.name}; run: pip install 'dowse-search[mcp]'") from err
+        raise MissingExtraError(f"`dowse mcp` needs {err.name}; run in a checkout: pip install '.[mcp]'") from err
     finally:
         gc.enable()
     gc.freeze()

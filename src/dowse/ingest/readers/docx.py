@@ -1,7 +1,7 @@
 """Reader of Word files: a chunk for each section, under its path of headings.
 
 It is a zip of XML from who knows where: sizes are limited while it is unpacked, XML that declares a document type is
-refused, and the parser only ever holds one paragraph. It knows no lines, since Word breaks them anew on each screen.
+refused, and the parser only ever holds one paragraph. A Word file has no lines: Word breaks them for each screen.
 """
 
 from __future__ import annotations

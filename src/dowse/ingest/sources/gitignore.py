@@ -62,7 +62,7 @@ class Rules:
 
     def ignore(self, path: str, *, is_folder: bool) -> bool:
         """The last pattern that matches decides, the innermost file first. `path` is absolute; its folders have been
-        asked before, since nothing in an ignored folder can be had back.
+        asked before, since no pattern re-includes a file of an ignored folder.
         """
         for folder, groups in reversed(self.levels):
             inner = path[len(folder) :]

@@ -72,7 +72,7 @@ def system_notices(folders: Sequence[str], stop: Event) -> Notices:
         import watchfiles
     except ImportError as err:
         raise UnavailableError(
-            "watchfiles is not installed, so Dowse polls for changes; run: pip install 'dowse-search[watch]'"
+            "watchfiles is not installed, so Dowse polls for changes; run in a checkout: pip install '.[watch]'"
         ) from err
     try:
         found = watchfiles.watch(
