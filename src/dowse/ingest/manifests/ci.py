@@ -12,24 +12,24 @@ from dowse.ingest.manifests.yaml_parts import Region, TextLines, regions, spans_
 _NO_JOBS = frozenset(("default", "variables", "workflow", "include", "cache", "image", "services", "stages"))
 _WORK = ("script", "steps", "run", "trigger", "extends", "uses")
 
-Job = tuple[str, int, Node]
-"""Name, first line and node."""
+Job = tuple[int, tuple[str, Node]]
+"""First line, name and node."""
 
 
-def is_ci(root: Node | None) -> bool:
-    return root is not None and root.kind == "map" and not root.get("apiVersion") and bool(_jobs(root))
+def is_ci(root: Node) -> bool:
+    return root.kind == "map" and not root.get("apiVersion") and bool(_jobs(root))
 
 
 def ci_pieces(page: TextLines, root: Node) -> Iterator[ChunkSpan]:
     """Return the chunks of the jobs. Text around them, triggers and variables for example, is cut by size."""
     jobs = _jobs(root)
     title = root.text_at("name")
-    stop = root.after(jobs[-1][1], len(page.lines))
-    for region, number in regions(page, Region(0, stop), [line for _, line, _ in jobs]):
-        if number is None:
+    stop = root.after(jobs[-1][0], len(page.lines))
+    for region, started in regions(page, Region(0, stop), jobs):
+        if started is None:
             yield from spans_of(page, region, root, title)
             continue
-        name, _, job = jobs[number]
+        name, job = started
         yield from spans_of(
             page,
             region,
@@ -51,12 +51,12 @@ def _jobs(root: Node) -> list[Job]:
     holder = root.get("jobs")
     if holder is not None and holder.kind == "list":
         named = ((item.text_at("job") or item.text_at("deployment"), item) for item in holder.items)
-        return [(name, item.first, item) for name, item in named if name]
+        return [(item.first, (name, item)) for name, item in named if name]
     inside = holder.pairs if holder is not None else root.pairs
     jobs = [
-        (key.text, key.first, value)
+        (key.first, (key.text, value))
         for key, value in inside
         if key.kind == "text" and value.kind == "map" and key.text not in _NO_JOBS and any(map(value.get, _WORK))
     ]
     # A file of settings may have a key `run` somewhere; a pipeline has `jobs`, or stages that its jobs name.
-    return jobs if holder is not None or any(value.get("script") or value.get("stage") for _, _, value in jobs) else []
+    return jobs if holder is not None or any(job.get("script") or job.get("stage") for _, (_, job) in jobs) else []

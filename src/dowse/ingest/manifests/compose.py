@@ -14,10 +14,10 @@ from dowse.ports import SourceFile
 from dowse.types import ServiceFact
 
 
-def is_compose(root: Node | None) -> bool:
+def is_compose(root: Node) -> bool:
     """Tell whether services have an image or a build; a Kubernetes resource has an `apiVersion`."""
-    services = root.get("services") if root else None
-    if root is None or services is None or services.kind != "map" or root.get("apiVersion"):
+    services = root.get("services")
+    if services is None or services.kind != "map" or root.get("apiVersion"):
         return False
     return any(value.get("image") or value.get("build") or value.get("extends") for _, value in services.members())
 

@@ -30,13 +30,11 @@ def _pieces(page: TextLines) -> Iterator[ChunkSpan]:
         images = ", ".join(found["image"] for _, found in stages)
         yield from spans_of(page, page.all, None, f"Image from {images}" if images else "", facts=facts)
         return
-    for region, number in regions(page, page.all, [at for at, _ in stages]):
-        found = stages[number or 0][1]
+    for region, started in regions(page, page.all, stages):
+        found = started or stages[0][1]  # arguments stand above the first stage
         name = found["name"] or found["image"]
-        fields: dict[str, Any] = {"symbol_name": name, "symbol_kind": "stage", "signature": found[0]}
-        if number is None:
-            fields = {}
-        own = facts if number == len(stages) - 1 else ()
+        fields: dict[str, Any] = {"symbol_name": name, "symbol_kind": "stage", "signature": found[0]} if started else {}
+        own = facts if started is stages[-1][1] else ()
         yield from spans_of(page, region, None, f"Stage {name} from {found['image']}", facts=own, **fields)
 
 

@@ -13,12 +13,10 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from dowse.errors import BadRequestError
-from dowse.ingest.chunking.document import ChunkSpan, trail
-from dowse.ingest.chunking.pack import windows
+from dowse.ingest.chunking.document import ChunkSpan
 from dowse.ingest.manifests.kubernetes import is_kube, resource_facts, selecting_services, service_of
-from dowse.ingest.manifests.yaml_nodes import Node, NotYamlError, YamlDocument, compose
-from dowse.ingest.manifests.yaml_parts import Part, Region, TextLines, facts_by_part, marked_regions, parts
+from dowse.ingest.manifests.yaml_nodes import Node, roots_of
+from dowse.ingest.manifests.yaml_parts import Region, TextLines, marked_regions, spans_of
 from dowse.ingest.services.facts import Setting, config_facts, environment_facts
 from dowse.ingest.sources.content import sibling_bytes
 from dowse.ports import SourceFile
@@ -59,7 +57,7 @@ def template_pieces(page: TextLines, file: SourceFile) -> Iterator[ChunkSpan]:
     data = sibling_bytes(file, f"{folder}/values.yaml".lstrip("/")) if inside else None
     lines = rendered(page.text, chart, _values(data) if data else None).split("\n")
     cut = [(region, _parsed("\n".join(lines[region.first : region.stop]))) for region in marked_regions(page)]
-    names = selecting_services([YamlDocument(0, root) for _, root in cut if root])
+    names = selecting_services(root for _, root in cut if root)
     for region, root in cut:
         service = service_of(root, names) if root else ""
         yield from _resource(page, region, chart, root, "" if _UNKNOWN in service else service)
@@ -86,17 +84,12 @@ def _values(data: bytes) -> Node | None:
 
 def _parsed(text: str, *, kube: bool = True) -> Node | None:
     """Return the map of a text, a resource by default; None for other text, whose own reader reports it."""
-    try:
-        documents = compose(text)
-    except (NotYamlError, BadRequestError):
-        return None
-    root = documents[0].root if documents else None
+    root = next(iter(roots_of(text)), None)
     return root if root and root.kind == "map" and (is_kube(root) or not kube) else None
 
 
 def _resource(page: TextLines, region: Region, chart: str, root: Node | None, service: str) -> Iterator[ChunkSpan]:
-    start, stop = page.span(region)
-    text = page.text[start:stop]
+    text = page.text[slice(*page.span(region))]
     kind = found["kind"] if (found := _KIND.search(text)) else ""
     name = root.text_at("metadata", "name") if root else ""
     name = _template_name(text, chart) if not name or _UNKNOWN in name else name
@@ -109,18 +102,18 @@ def _resource(page: TextLines, region: Region, chart: str, root: Node | None, se
         )
     elif chart and kind in ("Deployment", "StatefulSet", "Service"):
         facts = (ServiceFact("declares", chart, kind),)
-    whole = stop - start <= page.whole_chars
-    cut = [Part(span, ()) for span in ([(start, stop)] if whole else windows(page.text, (start, stop), page.budget))]
-    for part, own in zip(cut, facts_by_part(page, cut, facts), strict=True):
-        yield ChunkSpan(
-            part.span,
-            title or chart,
-            symbol_name=(name or None) if kind else None,
-            symbol_kind=kind or None,
-            qualified_name=f"{kind}/{name}" if kind and name else None,
-            service_name=service or chart or None,
-            facts=own,
-        )
+    yield from spans_of(
+        page,
+        region,
+        None,
+        title or chart,
+        whole=True,
+        facts=facts,
+        symbol_name=(name or None) if kind else None,
+        symbol_kind=kind or None,
+        qualified_name=f"{kind}/{name}" if kind and name else None,
+        service_name=service or chart or None,
+    )
 
 
 def _template_name(text: str, chart: str) -> str:
@@ -133,8 +126,8 @@ def _template_name(text: str, chart: str) -> str:
     return chart if _CHART.search(found["name"]) else ""
 
 
-def is_chart(name: str, root: Node | None) -> bool:
-    return name == "chart.yaml" and root is not None and bool(root.text_at("name"))
+def is_chart(name: str, root: Node) -> bool:
+    return name == "chart.yaml" and bool(root.text_at("name"))
 
 
 def chart_pieces(page: TextLines, root: Node) -> Iterator[ChunkSpan]:
@@ -160,12 +153,8 @@ def is_values(name: str) -> bool:
 def values_pieces(page: TextLines, root: Node, path: str) -> Iterator[ChunkSpan]:
     chart = chart_of(path)
     title = f"Helm values of {chart}" if chart else "Helm values"
-    cut = parts(page, page.all, root)
-    facts = list(_values_facts(root, chart)) if chart else []
-    for part, own in zip(cut, facts_by_part(page, cut, facts), strict=True):
-        yield ChunkSpan(
-            part.span, trail(title, *part.path), symbol_kind="values", service_name=chart or None, facts=own
-        )
+    facts = tuple(_values_facts(root, chart)) if chart else ()
+    return spans_of(page, page.all, root, title, facts=facts, symbol_kind="values", service_name=chart or None)
 
 
 def _values_facts(root: Node, chart: str) -> Iterator[ServiceFact]:

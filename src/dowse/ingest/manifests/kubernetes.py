@@ -6,7 +6,7 @@ A resource belongs to a service: a Service by its own name, a workload by the Se
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dowse.ingest.chunking.document import ChunkSpan
 from dowse.ingest.manifests.yaml_nodes import Node, YamlDocument
@@ -22,21 +22,21 @@ WORKLOADS = frozenset(
 _APP_LABELS = ("app.kubernetes.io/name", "app", "k8s-app", "app.kubernetes.io/instance")
 
 
-def is_kube(root: Node | None) -> bool:
-    return root is not None and bool(root.text_at("kind")) and bool(root.text_at("apiVersion"))
+def is_kube(root: Node) -> bool:
+    return bool(root.text_at("kind") and root.text_at("apiVersion"))
 
 
 def kube_pieces(page: TextLines, documents: Sequence[YamlDocument]) -> Iterator[ChunkSpan]:
     """Return one chunk a resource; a very long one is cut, and each part has the resource's name."""
-    names = selecting_services(documents)
+    names = selecting_services(document.root for document in documents)
     for region, root in document_regions(page, documents):
-        if root is not None and is_kube(root):
+        if is_kube(root):
             yield from _resource(page, region, root, names)
         else:  # without the keys that lead to a part
             yield from (ChunkSpan(each.span) for each in spans_of(page, region, root, whole=True))
 
 
-def document_regions(page: TextLines, documents: Sequence[YamlDocument]) -> Iterator[tuple[Region, Node | None]]:
+def document_regions(page: TextLines, documents: Sequence[YamlDocument]) -> Iterator[tuple[Region, Node]]:
     """Return the region of each document, from behind its `---` up to the next one."""
     stops = [max(each.first - 1, 0) for each in documents[1:]] + [len(page.lines)]
     for number, (document, stop) in enumerate(zip(documents, stops, strict=True)):
@@ -77,12 +77,11 @@ def _app(root: Node | None, *keys: str) -> str:
     return next((found for label in _APP_LABELS if root and (found := root.text_at(*keys, label))), "")
 
 
-def selecting_services(documents: Sequence[YamlDocument]) -> dict[str, str]:
+def selecting_services(roots: Iterable[Node]) -> dict[str, str]:
     """Return by `app` label the Service of this file that selects it; of several the one with that name."""
     found: dict[str, str] = {}
-    for document in documents:
-        root = document.root
-        if root is not None and root.text_at("kind") == "Service":
+    for root in roots:
+        if root.text_at("kind") == "Service":
             app, name = _app(root, "spec", "selector"), _name(root)
             if app and (app not in found or name == app):
                 found[app] = name

@@ -11,11 +11,10 @@ from posixpath import dirname, join, normpath
 
 from msgspec.structs import replace
 
-from dowse.errors import BadRequestError
 from dowse.ingest.chunking.document import ChunkSpan
 from dowse.ingest.manifests.env import env_values
 from dowse.ingest.manifests.kubernetes import configmap, is_kube, items, resource_facts, service_of, settings_of
-from dowse.ingest.manifests.yaml_nodes import Node, NotYamlError, compose
+from dowse.ingest.manifests.yaml_nodes import Node, roots_of
 from dowse.ingest.manifests.yaml_parts import TextLines, spans_of
 from dowse.ingest.services.facts import Setting, environment_facts
 from dowse.ingest.sources.content import sibling_bytes
@@ -25,9 +24,9 @@ from dowse.types import ServiceFact
 _PATCHES = ("patches", "patchesStrategicMerge", "patchesJson6902")
 
 
-def is_kustomization(name: str, root: Node | None) -> bool:
-    """Tell by the file's name, which kustomize requires, or by the kind; both keys of a resource are optional."""
-    return root is not None and root.kind == "map" and name in ("kustomization.yaml", "kustomization.yml")
+def is_kustomization(name: str, root: Node) -> bool:
+    """Tell by the file's name, which kustomize requires; both keys of a resource are optional."""
+    return root.kind == "map" and name in ("kustomization.yaml", "kustomization.yml")
 
 
 def kustomize_pieces(page: TextLines, root: Node, file: SourceFile) -> Iterator[ChunkSpan]:
@@ -62,12 +61,8 @@ def _patched(root: Node, file: SourceFile) -> Iterator[ServiceFact]:
 
 def _facts(text: str, target: str, first: int) -> Iterator[ServiceFact]:
     """Yield the settings in a patch, a part of a resource or a list of changes, that starts on a line from 1."""
-    try:
-        documents = compose(text)
-    except (NotYamlError, BadRequestError):
-        return
-    for root in (document.root for document in documents if document.root):
-        if root.kind == "map" and is_kube(root):
+    for root in roots_of(text):
+        if is_kube(root):
             found = resource_facts(root, target or service_of(root, {}))
             kept = [fact for fact in found if fact.kind in ("sets", "takes")]
         else:

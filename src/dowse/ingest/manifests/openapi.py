@@ -12,10 +12,8 @@ METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 LONGEST_SUMMARY_CHARS = 300  # chosen: a sentence or two
 
 
-def is_openapi(root: Node | None) -> bool:
-    return (
-        root is not None and bool(root.text_at("openapi") or root.text_at("swagger")) and root.get("paths") is not None
-    )
+def is_openapi(root: Node) -> bool:
+    return bool(root.text_at("openapi") or root.text_at("swagger")) and root.get("paths") is not None
 
 
 def openapi_pieces(page: TextLines, root: Node) -> Iterator[ChunkSpan]:

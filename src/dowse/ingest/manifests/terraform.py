@@ -29,11 +29,10 @@ def read_hcl(file: SourceFile) -> Document:
 
 def _pieces(page: TextLines) -> Iterator[ChunkSpan]:
     blocks = [(at, found) for at, line in enumerate(page.lines) if (found := _BLOCK.match(line[:LONGEST_LINE_CHARS]))]
-    for region, number in regions(page, page.all, [at for at, _ in blocks]):
-        if number is None:
+    for region, found in regions(page, page.all, blocks):
+        if found is None:
             yield from spans_of(page, region, None)
             continue
-        found = blocks[number][1]
         labels = [quoted or plain for quoted, plain in _LABEL.findall(found["labels"])]
         signature = " ".join((found["type"], *labels))
         start, stop = page.span(region)

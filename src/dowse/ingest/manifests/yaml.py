@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from dowse.ingest.chunking.document import ChunkSpan, build, decode, file_name, trail
+from dowse.ingest.chunking.document import ChunkSpan, build, decode, file_name
 from dowse.ingest.manifests.ci import ci_pieces, is_ci
 from dowse.ingest.manifests.compose import compose_pieces, is_compose
 from dowse.ingest.manifests.helm import chart_pieces, is_chart, is_template, is_values, template_pieces, values_pieces
@@ -18,7 +18,7 @@ from dowse.ingest.manifests.kubernetes import document_regions, is_kube, kube_pi
 from dowse.ingest.manifests.kustomize import is_kustomization, kustomize_pieces
 from dowse.ingest.manifests.openapi import is_openapi, openapi_pieces
 from dowse.ingest.manifests.yaml_nodes import Node, NotYamlError, YamlDocument, compose
-from dowse.ingest.manifests.yaml_parts import TextLines, facts_by_part, marked_regions, page_of, parts, spans_of
+from dowse.ingest.manifests.yaml_parts import TextLines, marked_regions, page_of, spans_of
 from dowse.ingest.services.facts import Setting, config_facts
 from dowse.ingest.sources.kinds import DEPLOY, Kind, kind_of
 from dowse.ports import SourceFile
@@ -45,15 +45,15 @@ def _recognised(file: SourceFile, page: TextLines) -> tuple[Kind, Iterator[Chunk
     if not documents:  # or comments alone
         return kind, (span for region in marked_regions(page) for span in spans_of(page, region, None))
     root = documents[0].root
-    if is_chart(name, root) and root:
+    if is_chart(name, root):
         return deploy, chart_pieces(page, root)
-    if is_kustomization(name, root) and root:
+    if is_kustomization(name, root):
         return deploy, kustomize_pieces(page, root, file)
     if any(is_kube(each.root) for each in documents):
         return deploy, kube_pieces(page, documents)
-    if is_values(name) and root:
+    if is_values(name):
         return deploy, values_pieces(page, root, file.path)
-    if root is not None and len(documents) == 1:
+    if len(documents) == 1:
         if is_compose(root):
             return deploy, compose_pieces(page, root, file)
         if is_openapi(root):
@@ -66,10 +66,7 @@ def _recognised(file: SourceFile, page: TextLines) -> tuple[Kind, Iterator[Chunk
 def _settings(page: TextLines, documents: Sequence[YamlDocument]) -> Iterator[ChunkSpan]:
     """Cut any other YAML at its keys, each part under the keys that lead to it."""
     for region, root in document_regions(page, documents):
-        facts = list(config_facts("", _pairs(root))) if root else []
-        cut = parts(page, region, root)
-        for part, own in zip(cut, facts_by_part(page, cut, facts), strict=True):
-            yield ChunkSpan(part.span, trail(*part.path), facts=own)
+        yield from spans_of(page, region, root, facts=config_facts("", _pairs(root)))
 
 
 def _pairs(root: Node) -> Iterator[Setting]:

@@ -75,7 +75,7 @@ class YamlDocument(msgspec.Struct, frozen=True):
     """Document of a file. `first` is its line from 0, behind the `---` that opens it."""
 
     first: int
-    root: Node | None
+    root: Node  # an empty text where the document has none
 
 
 class _Open(NamedTuple):
@@ -104,6 +104,14 @@ def compose(text: str) -> list[YamlDocument]:
         raise NotYamlError(str(err)) from err
 
 
+def roots_of(text: str) -> list[Node]:
+    """Return the roots of all documents; none where `compose` raises, which the file's own reader reports."""
+    try:
+        return [document.root for document in compose(text)]
+    except (NotYamlError, BadRequestError):
+        return []
+
+
 class _Builder:
     """Builder of nodes from events, with a stack of its own."""
 
@@ -112,7 +120,6 @@ class _Builder:
         self._stack: list[_Open] = []
         self._anchors: dict[str, Node] = {}
         self._first = 0
-        self._root: Node | None = None
         self.actions: dict[str, Callable[[Event], None]] = {
             "ScalarEvent": self._scalar,
             "MappingStartEvent": partial(self._open, "map"),
@@ -121,13 +128,11 @@ class _Builder:
             "SequenceEndEvent": self._end,
             "AliasEvent": self._alias,
             "DocumentStartEvent": self._start_document,
-            "DocumentEndEvent": lambda _: self.documents.append(YamlDocument(self._first, self._root)),
         }
 
     def _start_document(self, event: Event) -> None:
         explicit = getattr(event, "explicit", False)
         self._first = event.start_mark.line + 1 if explicit else (0 if not self.documents else event.start_mark.line)
-        self._root = None
         self._anchors = {}
 
     def _scalar(self, event: Event) -> None:
@@ -175,4 +180,4 @@ class _Builder:
         if self._stack:
             self._stack[-1].children.append(node)
         else:
-            self._root = node
+            self.documents.append(YamlDocument(self._first, node))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,7 +14,12 @@ from dowse.ingest.chunking.pack import CODE, LIMIT_TOKENS, Budget, Span, pack, w
 from dowse.ingest.manifests.yaml_nodes import Node
 from dowse.types import ServiceFact
 
+T = TypeVar("T")
+
 WHOLE_TOKENS = 1024  # a resource, service, job or operation up to here is one chunk: as long as a parent
+
+
+Keys = tuple[str, ...]
 
 
 class Region(msgspec.Struct, frozen=True):
@@ -56,17 +61,17 @@ def marked_regions(page: TextLines) -> Iterator[Region]:
             yield Region(first, stop)
 
 
-def regions(page: TextLines, within: Region, starts: Sequence[int]) -> Iterator[tuple[Region, int | None]]:
-    """Return the regions from start to start with the number of the start, None before the first.
+def regions(page: TextLines, within: Region, starts: Sequence[tuple[int, T]]) -> Iterator[tuple[Region, T | None]]:
+    """Return the regions from line to line with what starts there, None before the first.
 
     A comment right above a start belongs to it.
     """
-    lines = [above(page, start, within.first) for start in starts]
+    lines = [above(page, line, within.first) for line, _ in starts]
     if not lines or lines[0] > within.first:
         yield Region(within.first, lines[0] if lines else within.stop), None
-    for number, (first, stop) in enumerate(pairwise([*lines, within.stop])):
+    for (first, stop), (_, started) in zip(pairwise([*lines, within.stop]), starts, strict=True):
         if first < stop:
-            yield Region(first, stop), number
+            yield Region(first, stop), started
 
 
 def above(page: TextLines, line: int, lowest: int, marks: tuple[str, ...] = ("#",)) -> int:
@@ -80,8 +85,7 @@ def keyed_regions(
     page: TextLines, within: Region, pairs: Sequence[tuple[Node, Node]]
 ) -> Iterator[tuple[Region, tuple[Node, Node] | None]]:
     """Return the regions of the pairs of a map; None for the region before the first."""
-    for region, number in regions(page, within, [key.first for key, _ in pairs]):
-        yield region, None if number is None else pairs[number]
+    return regions(page, within, [(pair[0].first, pair) for pair in pairs])
 
 
 def spans_of(
@@ -99,59 +103,48 @@ def spans_of(
     """
     span = page.span(region)
     together = whole and span[1] - span[0] <= page.whole_chars
-    cut = [Part(span, ())] if together else parts(page, region, node)
-    for part, own in zip(cut, facts_by_part(page, cut, facts), strict=True):
-        yield ChunkSpan(part.span, trail(*titles, *part.path), facts=own, **fields)
-
-
-def facts_by_part(page: TextLines, cut: Sequence[Part], facts: Sequence[ServiceFact]) -> list[tuple[ServiceFact, ...]]:
-    """Return for each part the facts of its lines; the first has those without a line, too."""
-    starts = [bisect_right(page.offsets, part.span[0]) for part in cut]
+    cut = [(span, ())] if together else _parts(page, region, node)
+    starts = [bisect_right(page.offsets, start) for (start, _), _ in cut]
+    # The first part has the facts without a line, too.
     owners = [max(bisect_right(starts, int(fact.place or 0)) - 1, 0) for fact in facts]
-    return [tuple(fact for fact, at in zip(facts, owners, strict=True) if at == own) for own in range(len(cut))]
+    for number, (span, path) in enumerate(cut):
+        own = tuple(fact for fact, owner in zip(facts, owners, strict=True) if owner == number)
+        yield ChunkSpan(span, trail(*titles, *path), facts=own, **fields)
 
 
-class Part(msgspec.Struct, frozen=True):
-    """Span and the keys that lead to it."""
+def _parts(page: TextLines, region: Region, node: Node | None, path: Keys = ()) -> list[tuple[Span, Keys]]:
+    """Cut to the usual size: neighbours are packed, a long part is cut at the keys or items within it.
 
-    span: Span
-    path: tuple[str, ...]
-
-
-def parts(page: TextLines, region: Region, node: Node | None, path: tuple[str, ...] = ()) -> list[Part]:
-    """Cut to the usual size: neighbours are packed, a long part is cut at the keys or items within it."""
+    Each span has the keys that lead to it.
+    """
     start, stop = page.span(region)
     if stop - start <= page.budget.limit_chars:
-        return [Part((start, stop), path)]
-    children = _children(node, region)
+        return [((start, stop), path)]
+    children = _children(node, region) if node else []
     if not children:
-        return [Part(span, path) for span in windows(page.text, (start, stop), page.budget)]
-    found: list[Part] = []
+        return [(span, path) for span in windows(page.text, (start, stop), page.budget)]
+    found: list[tuple[Span, Keys]] = []
     small: list[Span] = []
-    for part, number in regions(page, region, [line for line, _, _ in children]):
+    for part, started in regions(page, region, children):
         span = page.span(part)
-        if span[1] - span[0] <= page.budget.limit_chars or number is None:
+        if span[1] - span[0] <= page.budget.limit_chars or started is None:
             small.append(span)
             continue
-        found += [Part(each, path) for each in pack(page.text, small, page.budget)]
+        found += [(each, path) for each in pack(page.text, small, page.budget)]
         small = []
-        _, key, child = children[number]
-        found += parts(page, part, child, (*path, key) if key else path)
-    return found + [Part(each, path) for each in pack(page.text, small, page.budget)]
+        key, child = started
+        found += _parts(page, part, child, (*path, key) if key else path)
+    return found + [(each, path) for each in pack(page.text, small, page.budget)]
 
 
-def _children(node: Node | None, region: Region) -> list[tuple[int, str, Node]]:
-    """Return line, key and value of children that start on a line of their own in the region."""
-    if node is None:
-        return []
-    if node.kind == "map":
-        found = [(key.first, key.text, value) for key, value in node.pairs]
-    else:
-        found = [(item.first, _label(item), item) for item in node.items]
-    inside: list[tuple[int, str, Node]] = []
-    for line, key, child in found:
+def _children(node: Node, region: Region) -> list[tuple[int, tuple[str, Node]]]:
+    """Return lines of children that start on a line of their own in the region, each with its key and value."""
+    pairs = [(key.first, (key.text, value)) for key, value in node.pairs]
+    items = [(item.first, (_label(item), item)) for item in node.items]
+    inside: list[tuple[int, tuple[str, Node]]] = []
+    for line, child in pairs or items:
         if region.first <= line < region.stop and (not inside or line > inside[-1][0]):
-            inside.append((line, key, child))
+            inside.append((line, child))
     return inside
 
 

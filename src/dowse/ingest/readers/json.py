@@ -12,7 +12,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from dowse.errors import BadRequestError
 from dowse.ingest.chunking.document import ChunkSpan, build, decode
 from dowse.ingest.chunking.pack import CODE, Budget, Span, windows
 from dowse.ports import SourceFile
@@ -49,17 +48,12 @@ def read_json(file: SourceFile) -> Document:
 def _operations(text: str) -> list[ChunkSpan]:
     """Return the parts of an API description; none for other JSON, or where all of it is on one line."""
     from dowse.ingest.manifests.openapi import is_openapi, openapi_pieces
-    from dowse.ingest.manifests.yaml_nodes import NotYamlError, compose  # loaded only for API descriptions
+    from dowse.ingest.manifests.yaml_nodes import roots_of  # loaded only for API descriptions
     from dowse.ingest.manifests.yaml_parts import page_of
 
-    page = page_of(text)
-    try:
-        documents = compose(text)
-    except (NotYamlError, BadRequestError):  # with comments, or too deep for YAML
-        return []
-    root = documents[0].root if len(documents) == 1 else None
-    spread = root is not None and len(page.lines) > len(root.pairs) + 1
-    return list(openapi_pieces(page, root)) if root is not None and is_openapi(root) and spread else []
+    page, roots = page_of(text), roots_of(text)
+    described = len(roots) == 1 and is_openapi(roots[0]) and len(page.lines) > len(roots[0].pairs) + 1
+    return list(openapi_pieces(page, roots[0])) if described else []
 
 
 def cut(text: str, whole: JsonMember, budget: Budget, depth: int = 0) -> Iterator[tuple[str, Span]]:

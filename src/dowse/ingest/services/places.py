@@ -14,9 +14,8 @@ from posixpath import basename, dirname, join, normpath
 
 import msgspec
 
-from dowse.errors import BadRequestError
 from dowse.ingest.manifests.env import env_values, filled
-from dowse.ingest.manifests.yaml_nodes import NotYamlError, compose
+from dowse.ingest.manifests.yaml_nodes import roots_of
 from dowse.ingest.sources.content import FileContent, read_content
 from dowse.ports import SourceFile
 
@@ -131,11 +130,8 @@ def _contexts(file: SourceFile) -> Iterator[tuple[str, str]]:
     content = read_content(file.full_path, MOST_COMPOSE_BYTES, sniff=True)
     if not isinstance(content, FileContent):
         return
-    try:
-        documents = compose(content.data.decode("utf-8", "replace"))
-    except (NotYamlError, BadRequestError):
-        return
-    services = documents[0].root.get("services") if documents and documents[0].root else None
+    root = next(iter(roots_of(content.data.decode("utf-8", "replace"))), None)
+    services = root.get("services") if root else None
     values = env_values(file, [".env"]) if services else {}
     for name, service in services.members() if services else ():
         context = filled(service.text_at("build") or service.text_at("build", "context"), values)[0]
