@@ -59,12 +59,10 @@ def sections_of(marks: Iterable[CutPoint], start: int, stop: int) -> list[Sectio
             title = " ".join(mark.title.split())[:LONGEST_HEADING_CHARS]
             headings = (*(each for each in headings if each[0] < mark.level), (mark.level, title))
             cuts, after_heading = [mark], True
-        elif after_heading:
-            after_heading = False
-            if mark.lead and mark.start > cuts[-1].start:
+        else:
+            if mark.start > cuts[-1].start and (mark.lead or not after_heading):
                 cuts.append(mark)
-        elif mark.start > cuts[-1].start:
-            cuts.append(mark)
+            after_heading = False
     return sections + _closed(headings, cuts, stop)
 
 

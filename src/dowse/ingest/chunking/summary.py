@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import chain
 from math import log1p, sqrt
 
 from dowse.tokenizer import STOP_WORDS
@@ -90,9 +91,7 @@ def shortened(text: str, limit_chars: int) -> str:
 def _by_centrality(sentences: list[str]) -> list[int]:
     """Return indexes of the sentences, the most central first; the earlier one wins a tie."""
     words = [set(_WORD.findall(sentence.lower())) - STOP_WORDS for sentence in sentences]
-    shared: Counter[str] = Counter()
-    for each in words:
-        shared.update(each)
+    shared = Counter(chain.from_iterable(words))
     weights = {word: log1p(count - 1) for word, count in shared.items()}
     scores = [sum(weights[word] for word in sorted(each)) / sqrt(len(each) + 1) for each in words]
     return sorted(range(len(sentences)), key=lambda at: (-scores[at], at))

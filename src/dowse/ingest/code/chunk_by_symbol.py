@@ -89,11 +89,11 @@ class _Cutter:
         open_ones: list[int] = []
         row = 0
 
-        def gap(stop: int, owner: int) -> int:
+        def add(stop: int, owner: int, holder: int) -> None:
+            nonlocal row
             if stop > row and not self.text[self.offsets[row] : self.offsets[stop]].isspace():
-                small = self.size(row, stop) <= self.small_chars
-                made.append(_Block(row, stop, owner, owner, small))
-            return max(stop, row)
+                made.append(_Block(row, stop, owner, holder, self.size(row, stop) <= self.small_chars))
+            row = max(stop, row)
 
         definitions = self.syntax.definitions
         for at, each in enumerate(definitions):
@@ -101,18 +101,16 @@ class _Cutter:
                 continue
             while open_ones and each.parent != open_ones[-1]:
                 closed = open_ones.pop()
-                row = gap(definitions[closed].stop_row, closed)
-            row = gap(each.first_row, open_ones[-1] if open_ones else TOP)
+                add(definitions[closed].stop_row, closed, closed)
+            around = open_ones[-1] if open_ones else TOP
+            add(each.first_row, around, around)
             if self.opened[at]:
                 open_ones.append(at)
-            elif each.stop_row > row:
-                small = self.size(row, each.stop_row) <= self.small_chars
-                made.append(_Block(row, each.stop_row, at, each.parent, small))
-                row = each.stop_row
-        while open_ones:
-            closed = open_ones.pop()
-            row = gap(definitions[closed].stop_row, closed)
-        gap(len(self.offsets) - 1, TOP)
+            else:
+                add(each.stop_row, at, each.parent)
+        for closed in reversed(open_ones):
+            add(definitions[closed].stop_row, closed, closed)
+        add(len(self.offsets) - 1, TOP, TOP)
         return made
 
     def merged(self, blocks: list[_Block]) -> list[_Block]:

@@ -22,23 +22,10 @@ if TYPE_CHECKING:
     from tree_sitter import Language, Query
 
 # Installed with Dowse, and with the extra `langs`.
-_TYPESCRIPT = ("typescript", "tsx")
-_JVM = ("java", "kotlin", "scala")
 CORE = (
-    "python",
-    "go",
-    *_JVM,
-    "javascript",
-    *_TYPESCRIPT,
-    "c",
-    "cpp",
-    "csharp",
-    "rust",
-    "ruby",
-    "php",
-    "shell",
-    "elixir",
-)
+    "python", "go", "java", "kotlin", "scala", "javascript", "typescript", "tsx", "c", "cpp", "csharp", "rust", "ruby",
+    "php", "shell", "elixir",
+)  # fmt: skip
 MORE = ("swift", "sql", "lua", "terraform")
 # Only where the wheel has another name than the language, or offers several grammars.
 _WHEELS = {
@@ -93,4 +80,4 @@ def grammar_of(name: str) -> Grammar | None:
     from tree_sitter import Language, Query
 
     language = Language(getattr(wheel, function)())
-    return Grammar(name, language, Query(language, query_of(_TYPESCRIPT[0] if name in _TYPESCRIPT else name)))
+    return Grammar(name, language, Query(language, query_of("typescript" if name == "tsx" else name)))

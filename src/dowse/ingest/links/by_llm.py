@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby, islice
 from math import isfinite
 from typing import Any
 
@@ -207,8 +208,6 @@ def _merged(answers: Iterator[tuple[list[Edge], int]], options: LlmOptions) -> t
 def pruned(edges: Iterable[Edge], options: LlmOptions) -> Iterator[Edge]:
     """Drop light edges, then keep the heaviest of each source; ties by target and relation."""
     order = sorted(edges, key=lambda edge: (edge.source_id, -edge.weight, edge.target_id, edge.relation))
-    counts: dict[str, int] = {}
-    for edge in order:
-        counts[edge.source_id] = counts.get(edge.source_id, 0) + 1
-        if edge.weight >= options.min_weight and counts[edge.source_id] <= (options.most_per_source or len(order)):
-            yield edge
+    for _, own in groupby(order, key=lambda edge: edge.source_id):
+        heaviest = islice(own, options.most_per_source or None)
+        yield from (edge for edge in heaviest if edge.weight >= options.min_weight)

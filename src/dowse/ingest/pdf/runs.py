@@ -22,6 +22,7 @@ MOST_PAGES = 5_000  # chosen
 WIDEST_SPACE = 1.2  # of the size of the type; chosen: words of a justified line are closer, columns farther apart
 HYPHEN = "\ufffe"  # what PDFium writes for a hyphen at the end of a line, in place of the line's end
 _LINE = re.compile(r"[^\r\n\ufffe]+(\ufffe?)")
+_BLANKS = re.compile(" +")
 _BOLD = re.compile(rb"bold|black|heavy|demi|[-,]bd\b|cmbx|\bb\b", re.IGNORECASE)
 _LONGEST_FONT_BYTES = 64
 
@@ -113,18 +114,13 @@ def _runs(page: PdfTextPage) -> Iterator[TextRun]:
 def _parts(text: str, at: int, size: float, glyphs: _Glyphs) -> Iterator[tuple[int, int]]:
     """Return where a line is cut: at spaces wider than one character."""
     start = 0
-    space = text.find(" ")
-    while space >= 0:
-        after = space + 1
-        while after < len(text) and text[after] == " ":
-            after += 1
+    for space, after in (blank.span() for blank in _BLANKS.finditer(text)):
         if start < space and after < len(text):
             gap = glyphs.edges(at + after)[0] - glyphs.edges(at + space - 1)[1]
             # Back to the left, or far to the right.
             if gap > WIDEST_SPACE * size or gap < -2 * size:
                 yield start, space
                 start = after
-        space = text.find(" ", after)
     yield start, len(text)
 
 

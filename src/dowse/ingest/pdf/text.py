@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from statistics import median
 
 import msgspec
@@ -209,13 +209,10 @@ class _PdfWriter:
 def _tables(rows: Sequence[TextRow]) -> dict[int, int]:
     """Return rows of tables with the first row of each: neighbours with at least two cells each."""
     found: dict[int, int] = {}
-    start: int | None = None
-    for at in range(len(rows) + 1):
-        row = rows[at] if at < len(rows) else None
-        if row is not None and len(row.runs) >= 2 and (start is None or rows[at - 1].place == row.place):
-            start = at if start is None else start
-            continue
-        if start is not None and at - start >= FEWEST_TABLE_ROWS:
-            found |= dict.fromkeys(range(start, at), start)
-        start = at if row is not None and len(row.runs) >= 2 else None
+    start = 0
+    for (_, has_cells), run in groupby(rows, key=lambda row: (row.place, len(row.runs) >= 2)):
+        stop = start + sum(1 for _ in run)
+        if has_cells and stop - start >= FEWEST_TABLE_ROWS:
+            found |= dict.fromkeys(range(start, stop), start)
+        start = stop
     return found

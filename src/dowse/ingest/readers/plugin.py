@@ -84,17 +84,16 @@ def build_document(
 def _chunks(builder: DocumentBuilder, piece: Piece, start: int | None) -> Iterator[Chunk]:
     text = piece.text
     budget = CODE if builder.shared.corpus_type.startswith("CODE") else PROSE
-    given = {name: value for name in _COPIED if (value := getattr(piece, name)) is not None}
+    given: dict[str, Any] = {name: value for name in _COPIED if (value := getattr(piece, name)) is not None}
     given["context_prefix"] = piece.section_path or ""
     given["meta"] = tuple((str(key), str(value)) for key, value in piece.meta.items())
     for span in windows(text, (0, len(text)), budget.fitted(text)):
         first, stop = trimmed(text, span)
         if first < stop:
-            lines: dict[str, Any] = {}
             if start is not None:
-                before = start + text.count("\n", 0, first)
-                lines = {"start_line": before, "end_line": before + text.count("\n", first, stop)}
-            yield builder.chunk(text[first:stop], given | lines)
+                given["start_line"] = start + text.count("\n", 0, first)
+                given["end_line"] = start + text.count("\n", 0, stop)
+            yield builder.chunk(text[first:stop], given)
 
 
 _COPIED = ("section_path", "symbol_name", "symbol_kind", "summary", "page", "author", "timestamp")

@@ -20,10 +20,12 @@ from dowse.ingest.readers.json import read_json
 from dowse.ingest.readers.slack_messages import (
     Message,
     Workspace,
+    first_text,
     items_of,
     looks_like_messages,
     messages_of,
     moment_of,
+    object_of,
     people_of,
     person_name,
 )
@@ -72,11 +74,8 @@ class SlackReader:
         key = f"{file.source}/{root or ''}"
         if key not in self.workspaces:
             entries = (entry for name in _LISTS for entry in _listed(file, _below(root, name)))
-            channels = {
-                entry["id"]: entry["name"] if isinstance(entry.get("name"), str) else entry["id"]
-                for entry in entries
-                if isinstance(entry, dict) and isinstance(entry.get("id"), str)
-            }
+            named = [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
+            channels = {entry["id"]: first_text(entry.get("name"), entry["id"]) for entry in named}
             ids = {name: each for each, name in channels.items()}
             self.workspaces[key] = Workspace(people_of(_listed(file, _below(root, _PEOPLE))), channels, ids)
         return self.workspaces[key]
@@ -202,20 +201,15 @@ def _directory(file: SourceFile, items: Iterable[tuple[dict[str, Any], tuple[int
 
 
 def _person(user: dict[str, Any]) -> str:
-    profile = user["profile"] if isinstance(user.get("profile"), dict) else {}
-    real = profile.get("real_name") or user.get("real_name")
-    name = person_name(user)
-    called = f"{real} (@{name})" if isinstance(real, str) and real and real != name else name
-    title = profile.get("title")
+    profile = object_of(user.get("profile"))
+    real, name = first_text(profile.get("real_name"), user.get("real_name")), person_name(user)
+    called = f"{real} (@{name})" if real and real != name else name
     kind = "bot" if user.get("is_bot") else "has left" if user.get("deleted") else ""
-    words = ", ".join(each for each in (title, kind) if isinstance(each, str) and each)
+    words = ", ".join(filter(None, (first_text(profile.get("title")), kind)))
     return _short(f"{called}: {words}" if words else called, 300) if name else ""
 
 
 def _channel(channel: dict[str, Any]) -> str:
-    name = channel.get("name")
-    if not isinstance(name, str) or not name:
-        return ""
-    texts = [channel[key].get("value") for key in ("topic", "purpose") if isinstance(channel.get(key), dict)]
-    words = " ".join(each for each in texts if isinstance(each, str) and each)
-    return _short(f"#{name}: {words}" if words else f"#{name}", 600)
+    name = first_text(channel.get("name"))
+    words = " ".join(first_text(object_of(channel.get(key)).get("value")) for key in ("topic", "purpose")).strip()
+    return _short(f"#{name}: {words}" if words else f"#{name}", 600) if name else ""

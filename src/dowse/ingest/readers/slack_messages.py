@@ -122,7 +122,7 @@ def people_of(data: object) -> dict[str, str]:
     for user in data if isinstance(data, list) else ():
         if isinstance(user, dict) and isinstance(user.get("id"), str) and (name := person_name(user)):
             people[user["id"]] = name
-            bot = _object(user.get("profile")).get("bot_id")
+            bot = object_of(user.get("profile")).get("bot_id")
             if isinstance(bot, str):
                 people[bot] = name
     return people
@@ -130,8 +130,8 @@ def people_of(data: object) -> dict[str, str]:
 
 def person_name(user: Json) -> str:
     """Return the display name, else the real one, else the account's."""
-    profile = _object(user.get("profile"))
-    return _first(profile.get("display_name"), profile.get("real_name"), user.get("real_name"), user.get("name"))
+    profile = object_of(user.get("profile"))
+    return first_text(profile.get("display_name"), profile.get("real_name"), user.get("real_name"), user.get("name"))
 
 
 def _message(item: Json, lines: tuple[int, int], workspace: Workspace) -> Message | None:
@@ -150,13 +150,13 @@ def _author(item: Json, workspace: Workspace) -> str:
     for key in ("user", "bot_id"):
         if isinstance(item.get(key), str) and item[key] in workspace.people:
             return workspace.people[item[key]]
-    profile = _object(item.get("user_profile"))
-    bot = _object(item.get("bot_profile"))
-    known = _first(profile.get("display_name"), profile.get("real_name"), item.get("username"), bot.get("name"))
-    return known or _first(item.get("user"), item.get("bot_id")) or "someone"
+    profile = object_of(item.get("user_profile"))
+    bot = object_of(item.get("bot_profile"))
+    known = first_text(profile.get("display_name"), profile.get("real_name"), item.get("username"), bot.get("name"))
+    return known or first_text(item.get("user"), item.get("bot_id")) or "someone"
 
 
-def _first(*names: object) -> str:
+def first_text(*names: object) -> str:
     """Return the first text that is not blank, in one line."""
     return next((_line(name) for name in names if isinstance(name, str) and name.strip()), "")
 
@@ -240,7 +240,7 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _object(value: object) -> Json:
+def object_of(value: object) -> Json:
     return value if isinstance(value, dict) else {}
 
 

@@ -111,18 +111,16 @@ def _spoken(lines: Sequence[str]) -> list[Utterance]:
     return [speech for speech in found if speech.words] if talk and 2 * len(speakers) <= len(found) + 2 else []
 
 
-def _joined(speeches: Iterable[Utterance]) -> Iterator[Utterance]:
+def _joined(speeches: Iterable[Utterance]) -> list[Utterance]:
     """Join neighbours of one speaker to one turn, up to a length."""
-    last: Utterance | None = None
+    turns: list[Utterance] = []
     for speech in speeches:
+        last = turns[-1] if turns else None
         if last and last.speaker == speech.speaker and len(last.words) + len(speech.words) < LONGEST_TURN_CHARS:
-            last = replace(last, words=f"{last.words} {speech.words}", lines=(last.lines[0], speech.lines[1]))
-            continue
-        if last:
-            yield last
-        last = speech
-    if last:
-        yield last
+            turns[-1] = replace(last, words=f"{last.words} {speech.words}", lines=(last.lines[0], speech.lines[1]))
+        else:
+            turns.append(speech)
+    return turns
 
 
 def _turn(speech: Utterance, started: datetime | None) -> Turn:

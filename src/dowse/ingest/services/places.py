@@ -50,28 +50,21 @@ def service_places(paths: Iterable[tuple[str, str]], roots: Mapping[str, str]) -
     """Find services among pairs of source and path; `roots` are the folders of the sources."""
     names: dict[tuple[str, str], str] = {}
     packages: dict[tuple[str, str], str] = {}
-    composes: list[tuple[str, str]] = []
+    composes: set[tuple[str, str]] = set()
     manifests: list[tuple[str, str]] = []
-    marked: set[tuple[str, str]] = set()
-    for pair in paths:
-        if _marks_service(pair[1][pair[1].rfind("/") + 1 :].lower()):
-            marked.add(pair)
-        elif pair[1].endswith((".yaml", ".yml")):
-            manifests.append(pair)
-    for source, path in sorted(marked):
-        folder, name = dirname(path), basename(path).lower()
-        if name in _PACKAGE_FILES and folder:
-            packages.setdefault((source, folder), basename(folder))
+    for source, path in paths:
+        name = path[path.rfind("/") + 1 :].lower()
+        if name in _PACKAGE_FILES:
+            packages[source, dirname(path)] = basename(dirname(path))
         elif name in _IMAGE_FILES:
-            names.setdefault((source, folder), basename(folder) or source)
+            names[source, dirname(path)] = basename(dirname(path)) or source
         elif _is_compose_name(name):
-            composes.append((source, path))
-    named = {key: name for key, name in (packages | names).items() if name.lower() not in _NO_NAMES}
-    return ServicePlaces(_deployed(sorted(manifests), roots, named) | named | _built(composes, roots))
-
-
-def _marks_service(name: str) -> bool:
-    return name in _PACKAGE_FILES or name in _IMAGE_FILES or _is_compose_name(name)
+            composes.add((source, path))
+        elif path.endswith((".yaml", ".yml")):
+            manifests.append((source, path))
+    found = (packages | names).items()
+    named = {key: name for key, name in found if name and name.lower() not in _NO_NAMES}
+    return ServicePlaces(_deployed(sorted(manifests), roots, named) | named | _built(sorted(composes), roots))
 
 
 def _is_compose_name(name: str) -> bool:
