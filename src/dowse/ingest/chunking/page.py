@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 import msgspec
 from msgspec.structs import replace
 
-from dowse.ingest.chunking.document import ChunkSpan, Heading, Lines, build, file_name, trail
+from dowse.ingest.chunking.document import ChunkSpan, Heading, Lines, build, file_name, trail, trimmed
 from dowse.ingest.chunking.pack import PROSE, Budget, windows
 from dowse.ingest.chunking.sections import Section, merged, pieces_of
 from dowse.ingest.sources.kinds import PAGE, Kind, kind_of
@@ -142,9 +142,13 @@ def document_of(file: SourceFile, page: SectionedText, lines: Callable[[int, int
     date = next((given[key] for key in _DATES if given.get(key)), "")
     author = given.get("author") or given.get("authors")
     heading = Heading(title or file_name(file), author, moment(date) if date else None, page.meta)
-    spans = _signed(_pieces(kind, page, title, budget), page.text, author)
-    if page.page_starts:
-        spans = (_on_page(page, each) for each in spans)
+    spans = list(_pieces(kind, page, title, budget))
+    if spans and author and author not in page.text[slice(*spans[0].span)]:  # so that words find the name
+        spans[0] = replace(spans[0], context_prefix=trail(spans[0].context_prefix, author))
+    if page.page_starts:  # the page of the first words
+        starts = [trimmed(page.text, each.span)[0] for each in spans]
+        pages = [bisect_right(page.page_starts, start) for start in starts]
+        spans = [replace(each, page=number) for each, number in zip(spans, pages, strict=True)]
     return build(file, page.text, spans, kind=kind, heading=heading, lines=lines)
 
 
@@ -157,22 +161,6 @@ def moment(value: str) -> datetime | None:
     except (ValueError, OverflowError):
         return None
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-def _signed(pieces: Iterable[ChunkSpan], text: str, author: str | None) -> Iterator[ChunkSpan]:
-    """Add the author to the first piece, so that words find the name, unless its text has it."""
-    for number, piece in enumerate(pieces):
-        if not number and author and author not in text[slice(*piece.span)]:
-            yield replace(piece, context_prefix=trail(piece.context_prefix, author))
-        else:
-            yield piece
-
-
-def _on_page(page: SectionedText, piece: ChunkSpan) -> ChunkSpan:
-    """Add the printed page of the first words."""
-    start, stop = piece.span
-    blank = len(page.text[start:stop]) - len(page.text[start:stop].lstrip())
-    return replace(piece, page=bisect_right(page.page_starts, start + blank))
 
 
 def _pieces(kind: Kind, page: SectionedText, title: str | None, budget: Budget) -> Iterator[ChunkSpan]:

@@ -62,13 +62,10 @@ def _parts(thread: Thread) -> Iterator[Sequence[Turn]]:
     """Return the whole thread when it fits, else runs of turns up to the target; a long turn is cut."""
     turns = [turn for turn in thread.turns if turn.text.strip()]
     budget = PROSE.fitted("".join(turn.text for turn in turns[:20]))
-    if _chars(turns) <= budget.limit_chars:
-        if turns:
-            yield turns
-        return
+    most_chars = budget.limit_chars if _chars(turns) <= budget.limit_chars else budget.target_chars
     run: list[Turn] = []
     for turn in _cut(turns, budget):
-        if run and _chars(run) + len(turn.text) + 1 > budget.target_chars:
+        if run and _chars(run) + len(turn.text) + 1 > most_chars:
             yield run
             run = []
         run.append(turn)

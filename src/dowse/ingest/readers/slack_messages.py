@@ -158,7 +158,7 @@ def _author(item: Json, workspace: Workspace) -> str:
 
 def first_text(*names: object) -> str:
     """Return the first text that is not blank, in one line."""
-    return next((_line(name) for name in names if isinstance(name, str) and name.strip()), "")
+    return next((" ".join(name.split()) for name in names if isinstance(name, str) and name.strip()), "")
 
 
 def _spoken(item: Json, workspace: Workspace) -> Iterator[str]:
@@ -177,7 +177,7 @@ def _spoken(item: Json, workspace: Workspace) -> Iterator[str]:
         seen.add(quoted)
         yield "\n".join(f"> {line}" for line in quoted.split("\n")) if quoted else ""
     for file in _objects(item.get("files")):
-        name = _line(_text(file.get("title")) or _text(file.get("name")) or _text(file.get("id")))
+        name = first_text(*(_text(file.get(key)) for key in ("title", "name", "id")))
         yield f"[file: {name}]" if name else ""
 
 
@@ -234,10 +234,6 @@ def _seconds(ts: str) -> float:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else str(value) if isinstance(value, int | float) else ""
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def object_of(value: object) -> Json:

@@ -67,7 +67,8 @@ class History:
     def _load(self, repo: Repo, paths: dict[str, FoundFile]) -> list[str]:
         left = set(paths)
         if self._before.get(repo) == self.heads[repo]:
-            stored = {path: commit for path, file in paths.items() if (commit := self._stored(file))}
+            infos = {path: self._known.get((file.source.name, file.path)) for path, file in paths.items()}
+            stored = {path: dict(info.meta).get("commit", "") for path, info in infos.items() if info}
             commits = git.commits(repo.root, list(stored.values()))
             known = {path: commits[commit] for path, commit in stored.items() if commit in commits}
             self._found |= {(repo, path): commit for path, commit in known.items()}
@@ -82,10 +83,6 @@ class History:
     def of(self, file: FoundFile) -> Commit | None:
         place = _place(file)
         return self._found.get(place) if place else None
-
-    def _stored(self, file: FoundFile) -> str | None:
-        info = self._known.get((file.source.name, file.path))
-        return dict(info.meta).get("commit") if info else None
 
 
 def remember_heads(store: Store, history: History, found: Discovery) -> None:
