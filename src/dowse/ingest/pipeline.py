@@ -45,9 +45,10 @@ GROUP_DOCUMENTS = 64  # a transaction; chosen, with the next two, so that a grou
 GROUP_CHUNKS = 2048  # with hashes as ids a transaction touches, and writes, most pages
 PUBLISH_S = 1.0  # documents are searchable within about a second after they are read
 RACY_NS = 2 * 10**9  # old file systems store times to 2 s: a younger file may have changed without a new time
-WORTH_BYTES = 3 * 1024**2  # measured (bench/ingest.py): for less, starting workers costs more than they save
-WORTH_FILES = 300  # likewise
+WORTH_BYTES = 8 * 1024**2  # measured on repositories: for less, two workers cost 0.6 s of CPU and save little time
+WORTH_FILES = 1_000  # likewise
 RISKY_BYTES = 256 * 1024  # an alarm may not end the reading of a larger file; a worker can be killed
+RISKY_CODE_BYTES = 1024**2  # of source code, whose parser has a time limit of its own
 GO_ON = "interrupted; finished files are kept; run `dowse index` again to continue"
 MORE_GRAMMARS = "for their symbols, run in a checkout: pip install '.[langs]'"
 _UNPARSED = "unparsed "
@@ -217,9 +218,15 @@ class _Run:
     def _workers(self, files: Sequence[FoundFile]) -> int:
         if self.options.workers is not None:
             return self.options.workers
-        sizes = [file.size_bytes for file in files]
-        small = sum(sizes) < WORTH_BYTES and len(sizes) < WORTH_FILES and max(sizes, default=0) < RISKY_BYTES
-        return 0 if small and can_interrupt() else min(self.options.max_workers, max(1, len(files)))
+        small = sum(file.size_bytes for file in files) < WORTH_BYTES and len(files) < WORTH_FILES
+        in_process = small and can_interrupt() and not any(map(self._is_risky, files))
+        return 0 if in_process else min(self.options.max_workers, max(1, len(files)))
+
+    def _is_risky(self, file: FoundFile) -> bool:
+        if file.size_bytes < RISKY_BYTES:
+            return False
+        is_code = classify(file.path, self.factories, self.rules).reader == "code"
+        return not is_code or file.size_bytes >= RISKY_CODE_BYTES
 
     def _keep(self, file: FoundFile, result: ReadResult) -> bool:
         """Store the result of a file. False for a file without text, so that its stored document is removed."""

@@ -5,13 +5,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from dowse.errors import BadRequestError
+from dowse.ingest import pipeline
 from dowse.ingest.pipeline import IndexOptions, index
 from dowse.ingest.readers.registry import find_readers
 from dowse.ingest.reading import pool
@@ -195,6 +196,30 @@ def test_small_work_stays_in_this_process(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "a.txt").write_text("alpha")
     monkeypatch.setattr("dowse.ingest.pipeline.read_in_workers", lambda *_: pytest.fail("workers were started"))
     assert index(MemoryStore(), [IndexRequest(tmp_path)], IndexOptions()).added == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "expected"),
+    [
+        ("a.py", pipeline.RISKY_BYTES, "in this process"),
+        ("a.py", pipeline.RISKY_CODE_BYTES, "in workers"),
+        ("a.md", pipeline.RISKY_BYTES - 1, "in this process"),
+        ("a.md", pipeline.RISKY_BYTES, "in workers"),
+    ],
+)
+def test_a_large_file_is_read_in_a_worker_unless_its_parser_has_a_time_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, size: int, expected: str
+) -> None:
+    used: list[str] = []
+
+    def note(way: str) -> Callable[..., Iterator[object]]:
+        return lambda *_: used.append(way) or iter(())
+
+    monkeypatch.setattr(pipeline, "read_in_process", note("in this process"))
+    monkeypatch.setattr(pipeline, "read_in_workers", note("in workers"))
+    (tmp_path / name).write_text("x = 1\n" * (size // 6) + "#" * (size % 6))
+    index(MemoryStore(), [IndexRequest(tmp_path)], IndexOptions())
+    assert used == [expected]
 
 
 def test_a_worker_that_cannot_start_is_an_error_with_its_last_words(
