@@ -145,10 +145,11 @@ def test_vectors_side_by_side_are_searched_to_the_same_digits(tmp_path: Path, ke
 
 
 def test_survivors_are_those_that_were_measured() -> None:
-    assert survivors(100_000, 10) == 10 * 316  # ⌊√100,000⌋ = 316
-    assert survivors(1_000_000, 10) == 10 * 1000
-    assert survivors(5_000, 10) == 1000
-    assert survivors(1_000_000, 2_000) == 10 * 2_000
+    assert survivors(100_000, 10) == 35 * 316  # ⌊√100,000⌋ = 316
+    assert survivors(1_000_000, 10) == 35 * 1000
+    assert survivors(5_000, 10) == 35 * 70  # ⌊√5,000⌋ = 70
+    assert survivors(500, 10) == 1000
+    assert survivors(1_000_000, 4_000) == 10 * 4_000
 
 
 def test_rows_are_coded_from_the_first_thousands_on(tmp_path: Path) -> None:
