@@ -8,29 +8,21 @@ from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-import msgspec
 from rich import progress as bars
 from rich.console import Console
 from rich.text import Text
 
 from dowse.serve.best_line import MarkedLine, Marker
-from dowse.serve.plain_text import ChunkLocation, ChunkLocator, clean_line, explain_lines, forced, wants_colour
+from dowse.serve.plain_text import ChunkLocator, clean_line, explain_lines, forced, wants_colour
 from dowse.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from dowse import ports
+    from dowse.cli.find.search import SearchOutput
     from dowse.types import QueryResult, ScoredChunk
 
 NOTE_COLUMNS = 30  # chosen: leaves room for the bar on a terminal of 80
 PHASES = {"read": "Reading files", "link": "Linking", "embed": "Embedding", "pull": "Downloading the model"}
-
-
-class ResultStyle(msgspec.Struct, frozen=True):
-    """Options for printing results."""
-
-    places: ChunkLocator
-    context_lines: int = 1
-    explain: bool = False
 
 
 def console(env: Mapping[str, str], *, refused: bool) -> Console:
@@ -47,11 +39,11 @@ def console(env: Mapping[str, str], *, refused: bool) -> Console:
     )
 
 
-def print_result(out: Console, result: QueryResult, style: ResultStyle) -> None:
+def print_result(out: Console, result: QueryResult, places: ChunkLocator, output: SearchOutput) -> None:
     """Print results grouped by file, files in the order of their best result, each with its rank."""
     marker = Marker(result.query, Tokenizer())
     shown = [each.chunks for each in result.groups] or [(chunk,) for chunk in result.chunks]
-    ranked = [(rank, chunk, style.places.of(chunk)) for rank, chunks in enumerate(shown, start=1) for chunk in chunks]
+    ranked = [(rank, chunk, places.of(chunk)) for rank, chunks in enumerate(shown, start=1) for chunk in chunks]
     best: dict[str, int] = {}
     for rank, _, place in ranked:
         best.setdefault(place.path, rank)
@@ -62,15 +54,13 @@ def print_result(out: Console, result: QueryResult, style: ResultStyle) -> None:
             out.print()
         first = rows[0][2]
         out.print(Text(first.name, "bold magenta" + (f" link {first.file.as_uri()}" if first.file else "")))
-        for rank, chunk, place in rows:
-            _print_hit(out, rank, chunk, place, marker, style)
+        for rank, chunk, _ in rows:
+            _print_hit(out, rank, chunk, marker, output)
     if not result.chunks:
         out.print("no results", style="dim")
 
 
-def _print_hit(
-    out: Console, rank: int, chunk: ScoredChunk, place: ChunkLocation, marker: Marker, style: ResultStyle
-) -> None:
+def _print_hit(out: Console, rank: int, chunk: ScoredChunk, marker: Marker, output: SearchOutput) -> None:
     page = f"page {chunk.page}" if chunk.page else ""
     lines = f"{chunk.start_line}-{chunk.end_line}" if chunk.start_line else page
     about = chunk.qualified_name or chunk.symbol_name or chunk.section_path or chunk.document_title
@@ -81,9 +71,9 @@ def _print_hit(
     if chunk.stale:
         head.append("  changed since indexing", "yellow")
     out.print(head)
-    for line in marker.snippet(chunk.text, chunk.start_line, chunk.symbol_name, style.context_lines):
+    for line in marker.snippet(chunk.text, chunk.start_line, chunk.symbol_name, output.context_lines):
         out.print(_marked(line))
-    if style.explain:
+    if output.explain:
         for row in explain_lines(chunk):
             out.print(Text(f"      {row}", "dim"))
 

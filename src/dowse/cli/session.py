@@ -33,8 +33,9 @@ class CommandSession(msgspec.Struct, frozen=True):
     verbose: bool = False
     no_colour: bool = False
 
-    def emit(self, text: str) -> None:
-        click.echo(text, color=True)  # all indexed text is cleaned before, so that only our own escapes are left
+    def emit(self, *lines: str) -> None:
+        for line in lines:
+            click.echo(line, color=True)  # all indexed text is cleaned before, so that only our own escapes are left
 
     def emit_json(self, value: object) -> None:
         from dowse.serve.wire import result as wire
@@ -47,8 +48,7 @@ class CommandSession(msgspec.Struct, frozen=True):
         if self.as_json:
             self.emit_json(row)
         else:
-            for line in lines:
-                self.emit(line)
+            self.emit(*lines)
 
     def note(self, text: str) -> None:
         if not self.quiet:
@@ -78,10 +78,9 @@ class CommandSession(msgspec.Struct, frozen=True):
         return self._open(place, read_only=not repair or not os.access(place, os.W_OK), create=False)
 
     def open_writer(self, *, create: bool) -> Engine:
-        if create:
-            place = self.config.index or find_index(self.cwd) or new_index(self.cwd)
-            return self._open(place, read_only=False, create=True)
-        return self._open(self.existing_index(), read_only=False, create=False)
+        known = self.config.index or find_index(self.cwd)
+        place = known or new_index(self.cwd) if create else self.existing_index()
+        return self._open(place, read_only=False, create=create)
 
     def _open(self, place: Path, *, read_only: bool, create: bool) -> Engine:
         import dowse

@@ -5,6 +5,8 @@ Separate from `locate`, which works on any store: this needs the folder and the 
 
 from __future__ import annotations
 
+from msgspec.structs import asdict
+
 from dowse.lookup.locate import source_status
 from dowse.reports import Status
 from dowse.store.embedded import EmbeddedStore
@@ -17,11 +19,7 @@ def status(store: EmbeddedStore) -> Status:
     return Status(
         path=str(store.folder),
         schema_version=SCHEMA_VERSION,
-        model=stats.model,
-        dimension=stats.dimension,
-        documents=stats.documents,
-        chunks=stats.chunks,
-        vectors=stats.vectors,
+        **asdict(stats),
         pending=stats.chunks - stats.vectors,
         dead_chunks=len(reader.dead),
         size_bytes=sum(file.stat().st_size for file in store.folder.rglob("*") if file.is_file()),

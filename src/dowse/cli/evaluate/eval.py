@@ -157,15 +157,12 @@ def _print(session: CommandSession, outputs: Mapping[str, Any], found: EvalResul
 def _print_tables(session: CommandSession, outputs: Mapping[str, Any], found: EvalResults) -> None:
     from dowse.evaluate import report_tables as tables
 
-    for line in table(tables.runs_cells(found.runs), right=range(2, 10)):
-        session.emit(line)
+    session.emit(*table(tables.runs_cells(found.runs), right=range(2, 10)))
     if found.foreign:
         compared = tables.comparison_text(found.runs[0], found.foreign)
         session.emit(f"\n{clean_line(found.foreign.setting)}: {found.foreign.metrics['ndcg@10']:.4f}; ours: {compared}")
     if outputs["ablate"]:
-        session.emit("")
-        for line in table(tables.ablation_cells(found.ablation), right=range(1, len(found.runs) + 2)):
-            session.emit(line)
+        session.emit("", *table(tables.ablation_cells(found.ablation), right=range(1, len(found.runs) + 2)))
     for failure in found.failures if outputs["worst"] else ():
         session.emit("")
         for line in tables.failure_lines(failure):

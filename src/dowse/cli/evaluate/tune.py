@@ -76,10 +76,9 @@ def _finish(
         found |= {"stages": advice.advice_object(later)} if later else {}
         session.emit_json(found | {"written": str(written) if written else None})
         return Exit.HITS
-    for line in advice.advice_lines(fusion):
-        session.emit(line)
-    for line in ("", "Stages after fusion:", *advice.advice_lines(later)) if later else ():
-        session.emit(line)
+    session.emit(*advice.advice_lines(fusion))
+    if later:
+        session.emit("", "Stages after fusion:", *advice.advice_lines(later))
     if gained:
         session.emit(f"\n{advice.profile_text(save or 'tuned', tuned)}")
     if written:

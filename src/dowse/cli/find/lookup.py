@@ -99,8 +99,7 @@ def symbols(session: CommandSession, name: str, kind: str | None, limit: int) ->
             )
             for each in found
         ]
-        for line in table(rows):
-            session.emit(line)
+        session.emit(*table(rows))
     else:
         kind_text = f" of kind {kind!r}" if kind else ""
         session.note(f"no symbol{kind_text} matches {name!r}; to search all text, run: dowse search {name}")

@@ -18,7 +18,6 @@ from dowse.serve.wire.result import Exit, result_object
 
 if TYPE_CHECKING:
     from dowse.engine import Engine
-    from dowse.serve.plain_text import ChunkLocator
     from dowse.types import QueryResult
 
 # Of several queries: a remote failure outweighs everything, and one result makes it a success.
@@ -131,8 +130,7 @@ class ResultPrinter(msgspec.Struct, frozen=True):
     def _trec(self, result: QueryResult, name: str) -> None:
         from dowse.evaluate.trec import run_lines
 
-        for line in run_lines({name: [(chunk.id, chunk.final_score) for chunk in result.chunks]}):
-            self.session.emit(line)
+        self.session.emit(*run_lines({name: [(chunk.id, chunk.final_score) for chunk in result.chunks]}))
 
     def _files(self, result: QueryResult) -> None:
         places = self._places()
@@ -157,8 +155,7 @@ class ResultPrinter(msgspec.Struct, frozen=True):
         from dowse.cli import rich_output
 
         console = rich_output.console(self.session.env, refused=self.session.no_colour)
-        style = rich_output.ResultStyle(self._places(), self.output.context_lines, self.output.explain)
-        rich_output.print_result(console, result, style)
+        rich_output.print_result(console, result, self._places(), self.output)
 
     def _places(self) -> ChunkLocator:
         return ChunkLocator({source.name: source.root for source in self.engine.sources()}, self.session.cwd)

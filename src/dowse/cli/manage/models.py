@@ -40,15 +40,9 @@ def list_command(session: CommandSession) -> int:
     places = [registry.local_folder(each.hub_id, session.config.models_folder) for each in registry.RERANKERS]
     rerankers = list(zip(registry.RERANKERS, places, strict=True))
     if session.as_json:
-        session.emit_json(
-            {
-                "models": [_row(state, registry.DEFAULT) for state in states],
-                "rerankers": [
-                    structs.asdict(each) | {"path": str(place) if place else None} for each, place in rerankers
-                ],
-                "architectures": list(MODEL_TYPES),
-            }
-        )
+        named = [_row(state, registry.DEFAULT) for state in states]
+        others = [structs.asdict(each) | {"path": _text(place)} for each, place in rerankers]
+        session.emit_json({"models": named, "rerankers": others, "architectures": list(MODEL_TYPES)})
         return Exit.HITS
     rows = [
         (
@@ -64,8 +58,7 @@ def list_command(session: CommandSession) -> int:
     for each, place in rerankers:
         found = clean_path(str(place)) if place else "not downloaded"
         rows.append((each.hub_id, "reranker", "", human_bytes(each.size_bytes), each.licence, found))
-    for line in table([("model", "", "dimensions", "size", "licence", "folder"), *rows], right=(2, 3)):
-        session.emit(line)
+    session.emit(*table([("model", "", "dimensions", "size", "licence", "folder"), *rows], right=(2, 3)))
     session.note(
         "Other models: a folder or hub id (org/name) with model.safetensors and a model_type of "
         f"{', '.join(MODEL_TYPES)}; or an endpoint (https://host/v1#model)"
@@ -107,12 +100,9 @@ def _print_place(session: CommandSession, model: str, place: Path) -> int:
 
 def _row(state: ModelState, default: str) -> dict[str, object]:
     entry = state.entry
-    return {
-        "name": entry.name,
-        "default": entry.name == default,
-        "dimension": entry.dimension,
-        "size_bytes": entry.size_bytes,
-        "licence": entry.licence,
-        "hub_id": entry.hub_id,
-        "path": str(state.path) if state.path else None,
-    }
+    facts = {name: getattr(entry, name) for name in ("dimension", "size_bytes", "licence", "hub_id")}
+    return {"name": entry.name, "default": entry.name == default} | facts | {"path": _text(state.path)}
+
+
+def _text(place: Path | None) -> str | None:
+    return str(place) if place else None

@@ -17,15 +17,8 @@ from dowse.serve.wire import flags
 from dowse.types import QueryRequest
 
 TICK = timedelta(microseconds=1)  # --since includes the given day by subtracting a tick, so we add one
-_AGENT: Mapping[str, str] = {  # arguments of the MCP tool `search`
-    "top_k": "limit",
-    "corpus_filter": "corpus",
-    "path_filter": "path",
-    "repo_filter": "repo",
-    "language_filter": "language",
-    "service_filter": "service",
-    "source_filter": "source",
-}
+_FILTERS = ("corpus", "path", "repo", "language", "service", "source")
+_AGENT = {"top_k": "limit"} | {f"{name}_filter": name for name in _FILTERS}  # arguments of the MCP tool `search`
 
 
 class ServerAddress(Struct, frozen=True):

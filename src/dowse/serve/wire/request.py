@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 import msgspec
 
@@ -20,19 +20,7 @@ ALIASES: Mapping[str, str] = {"q": "text", "query": "text", "limit": "top_k"}
 PAIRS = ("meta_filter", "weights")  # JSON objects; in a URL key=value, several times
 MOMENTS = ("created_after", "created_before")
 CONTROLS = ("cursor", "facets")  # of the shape of the answer, not of the query
-CLAUSES: Mapping[str, type[filters.Comparison]] = {
-    each.__name__.lower(): each
-    for each in (
-        filters.Eq,
-        filters.Ne,
-        filters.In,
-        filters.Gt,
-        filters.Lt,
-        filters.Prefix,
-        filters.Glob,
-        filters.Contains,
-    )
-}
+CLAUSES: Mapping[str, type[filters.Comparison]] = {each.__name__.lower(): each for each in get_args(filters.Comparison)}
 NESTED: Mapping[str, str] = {"or": "filters", "not": "where"}  # and the field that holds other clauses
 _NUMBER = re.compile(r"-?\d{9,}(\.\d+)?")  # seconds since the epoch in a URL; a date without dashes has 8 digits
 _BARE_FRACTION = re.compile(r"^\.(?=\d+$)")  # .3 for 0.3, which JSON does not allow
