@@ -146,8 +146,8 @@ FORMS = (
 # Tokens after a word, which may have no digit before a letter.
 NAMED_FORMS = (
     _form("AIza", r"(?P<secret>[A-Za-z0-9_-]{35})"),
-    _form("AKIA ASIA ABIA ACCA", r"(?P<secret>[0-9A-Z]{16})\b"),
-    _form("hf_ api_org_", r"(?P<secret>[A-Za-z0-9]{30,40})\b"),
+    _form("AKIA ASIA ABIA ACCA", r"(?P<secret>[0-9A-Z]{16})(?![0-9A-Za-z])"),
+    _form("hf_ api_org_", r"(?P<secret>[A-Za-z0-9]{30,40})(?![0-9A-Za-z])"),
     _form("hooks.slack.com/", r"(?:services|workflows|triggers)/(?P<secret>[A-Za-z0-9_/+-]{16,128})"),
     _form("discord.com/api/webhooks/ discordapp.com/api/webhooks/", r"[0-9]{10,25}/(?P<secret>[A-Za-z0-9_-]{40,100})"),
     _form("webhook.office.com/webhookb2/", r"(?P<secret>[A-Za-z0-9@/-]{40,300})"),
@@ -237,3 +237,18 @@ TOOL_STRUCTURES = (
     _structure("mysql", r"mysql\w{0,8}\b[^\n]{0,200}?\s-p[\"']?(?P<secret>[^\s\"'$-][^\s\"']{4,128})"),
     _structure("sshpass", r"sshpass\b[^\n]{0,200}?\s-p[\"' ]?(?P<secret>[^\s\"'$-][^\s\"']{4,128})"),
 )
+
+# A start of two characters, as in `00` and `SK`, also begins names that are hashes.
+_IN_NAME = tuple((start, form.rest) for form in (*FORMS, *NAMED_FORMS) for start in form.starts if len(start) > 2)
+_LONG_RUN = re.compile("[A-Za-z0-9]{12}")  # few paths have one, and every walk tests all paths
+
+
+def token_in_name(name: str) -> str:
+    """Return a token in the path of a file, or an empty text."""
+    if not _LONG_RUN.search(name):
+        return ""
+    for start, rest in _IN_NAME:
+        at = name.find(start)
+        if at >= 0 and not name[at - 1 : at].isalnum() and (found := rest.match(name, at + len(start))):
+            return name[at : found.end()]
+    return ""

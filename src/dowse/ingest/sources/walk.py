@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from dowse.errors import BadRequestError
 from dowse.filters import Glob, holds
+from dowse.ingest.privacy.secret_forms import token_in_name
 from dowse.ingest.sources import git
 from dowse.ingest.sources.archives import UNPACK, is_archive, members
 from dowse.ingest.sources.content import BINARY, too_large
@@ -239,7 +240,7 @@ class Discovery:
     ) -> None:
         """Add a file on disk; `full_path` is the target of a symlink, None if that is outside of the source."""
         path = path_in(source.root, shown)
-        if (source.name, path) in self.by_path and not explicit:
+        if ((source.name, path) in self.by_path and not explicit) or self._names_secret(path, shown):
             return
         if full_path is None:
             self._skip(Skip.SYMLINK, shown)
@@ -321,13 +322,20 @@ class Discovery:
             reason = Skip.TOO_LARGE
         if reason is not None:
             self._skip(reason, shown)
-        else:
+        elif not self._names_secret(inner, shown):
             self.by_path.setdefault((found.source.name, found.path), found)
 
     def _skip(self, reason: Skip, path: str) -> None:
         self.skipped[reason] += 1
         if self.options.listing:
             self.left_out.append(Problem(printable(path), reason.value))
+
+    def _names_secret(self, path: str, shown: str) -> bool:
+        """Report a path that contains a token: a path is stored and shown everywhere, so it cannot be masked."""
+        token = token_in_name(path)
+        if token:
+            self._problem(shown.replace(token, "[masked]"), "skipped: its path contains a secret; rename it")
+        return bool(token)
 
     def _problem(self, path: str, reason: str) -> None:
         self.problems.append(Problem(printable(path), reason))
