@@ -106,3 +106,29 @@ def test_a_language_model_that_raises_leaves_the_plan_of_the_rules(store: Memory
 
 def test_own_parts_are_not_guarded(store: MemoryStore) -> None:
     assert guarded(store, "store") is store
+
+
+def test_stored_attributes_are_read_without_a_thread_and_computed_ones_with_a_timeout() -> None:
+    readers: list[threading.Thread] = []
+
+    class Computed:
+        dimension = 64
+
+        @property
+        def model(self) -> str:
+            readers.append(threading.current_thread())
+            return "computed"
+
+    class Renamed(Computed):
+        model = "stored"
+
+        def __getattribute__(self, name: str) -> Any:
+            readers.append(threading.current_thread())
+            return "renamed" if name == "model" else object.__getattribute__(self, name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(guard, "in_time", None)
+        assert guarded(Computed(), "embedder").dimension == Computed.dimension
+    assert guarded(Computed(), "embedder").model == "computed"
+    assert guarded(Renamed(), "embedder").model == "renamed"
+    assert threading.current_thread() not in readers

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextvars import copy_context
 from functools import cached_property
+from inspect import getattr_static
 from math import exp, isfinite
 from threading import Thread
 from typing import Any, TypeVar, cast
@@ -66,13 +67,20 @@ class PluginGuard:
 
     @cached_property
     def model(self) -> str:
-        return str(self._call(lambda: getattr(self._part, "model", type(self._part).__name__)))
+        return str(self._attribute("model", type(self._part).__name__))
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._part, name)
         if not callable(found):
             return found
         return lambda *given, **named: self._call(lambda: found(*given, **named))
+
+    def _attribute(self, name: str, default: Any) -> Any:
+        """Return an attribute; a stored string or number without a thread, because reading it runs no foreign code."""
+        stored, kind = getattr_static(self._part, name, None), cast(Any, type(self._part))
+        if type(stored) in (str, int) and kind.__getattribute__ is object.__getattribute__:
+            return stored
+        return self._call(lambda: getattr(self._part, name, default))
 
     def _call(self, work: Callable[[], T], timeout_s: float | None = None) -> T:
         return in_time(work, self._name, timeout_s)
@@ -91,7 +99,7 @@ class EmbedderGuard(PluginGuard):
 
     @cached_property
     def dimension(self) -> int | None:
-        found = self._call(lambda: getattr(self._part, "dimension", None))
+        found = self._attribute("dimension", None)
         return found if isinstance(found, int) else None
 
     def embed(self, texts: Sequence[str], *, role: Role) -> Matrix:
