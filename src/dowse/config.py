@@ -342,13 +342,16 @@ def _positive(value: int, where: str) -> int:
 def _known(name: str, complaint: str) -> ConfigKey:
     found = next((known for known in SETTINGS if known.name == name), None)
     if found is None:
-        from difflib import get_close_matches
-
-        names = [known.name for known in SETTINGS]
-        close = get_close_matches(name, names, n=1)
-        advice = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(names)}"
-        raise BadRequestError(f"{complaint} {name!r}; {advice}")
+        raise BadRequestError(f"{complaint} {name!r}; {suggestion(name, [known.name for known in SETTINGS])}")
     return found
+
+
+def suggestion(name: str, known: Sequence[str]) -> str:
+    """Return the advice for an unknown name: the nearest of the known ones, or all of them."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(known)}"
 
 
 def _git_root(start: Path) -> Path | None:

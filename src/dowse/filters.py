@@ -210,7 +210,7 @@ def moment_seconds(moment: Moment) -> float:
         raise BadRequestError(f"{moment!r} is not a time; use ISO 8601, a datetime or seconds since the epoch") from err
 
 
-_BUILDERS: dict[str, Callable[..., Clause]] = {
+FILTER_BUILDERS: dict[str, Callable[..., Clause]] = {
     "corpus_filter": by_corpus, "service_filter": by_service, "repo_filter": by_repo, "document_filter": by_document,
     "source_filter": by_source, "language_filter": by_language, "path_filter": by_path,
     "section_filter": by_section_type, "channel_filter": by_channel, "author_filter": by_author,
@@ -219,7 +219,9 @@ _BUILDERS: dict[str, Callable[..., Clause]] = {
 
 def from_request(request: QueryRequest) -> Filter:
     """All the filters of a request as one."""
-    clauses: list[Clause] = [build(*values) for name, build in _BUILDERS.items() if (values := getattr(request, name))]
+    clauses: list[Clause] = [
+        build(*values) for name, build in FILTER_BUILDERS.items() if (values := getattr(request, name))
+    ]
     clauses += [by_meta(key, value) for key, value in request.meta_filter]
     if request.created_after is not None:
         clauses.append(created_after(request.created_after))

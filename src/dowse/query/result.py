@@ -16,7 +16,7 @@ from dowse.ports import QuerySession, StoreStats
 from dowse.query.explain.why import Historian, Matched
 from dowse.query.rows import iso
 from dowse.query.stages.legs import numbers
-from dowse.query.stages.state import Fused, Hit, QueryState, Traced
+from dowse.query.stages.state import Hit, QueryState, Traced
 from dowse.reports import QueryMetadata
 from dowse.types import LEGS, Chunk, DocumentGroup, Grouping, QueryRequest, QueryResult, Score, ScoredChunk
 
@@ -142,19 +142,14 @@ def _scored_chunk(
         given["child_id"] = child.id
         if child.start_line is not None:
             given["child_lines"] = (child.start_line, child.end_line or child.start_line)
-    if state.fused is not None and hit.row is not None:
-        _give_fused(given, state.fused, hit.row)
+    if (fused := state.fused) is not None and (row := hit.row) is not None:
+        for column in fused.columns:  # a paraphrase's scores are in the history only
+            if not column.variant and column.leg in LEGS and not isnan(score := float(column.scores[row])):
+                given[f"{column.leg}_score"] = score
+        given["rrf_score"] = float(fused.raw[row]) if fused.method.name == "rrf" else None
+        given["fusion_score"] = float(fused.values[row])
     given["_explain"] = explain
     return shown
-
-
-def _give_fused(given: dict[str, Any], fused: Fused, row: int) -> None:
-    """Set the scores of the legs and of fusion; a paraphrase's scores are in the history only."""
-    for column in fused.columns:
-        if not column.variant and column.leg in LEGS and not isnan(score := float(column.scores[row])):
-            given[f"{column.leg}_score"] = score
-    given["rrf_score"] = float(fused.raw[row]) if fused.method.name == "rrf" else None
-    given["fusion_score"] = float(fused.values[row])
 
 
 def _explained(hit: Hit, matched: Matched, historian: Historian | None) -> tuple[Score, ...]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from math import isfinite
 from typing import Any, get_args, get_type_hints
 
 import msgspec
 from msgspec.structs import replace
 
-from dowse.config import RENAMED_KEYS
+from dowse.config import RENAMED_KEYS, suggestion
 from dowse.errors import BadRequestError
 from dowse.query.plan.profiles import LINKS, PROFILES, SLOTS, Merge, Profile, named
 from dowse.query.stages.graph import GraphOptions
@@ -46,9 +45,7 @@ def _profile(name: str, table: Mapping[str, Any], known: tuple[Profile, ...]) ->
     changes: dict[str, Any] = {}
     for key, value in _renamed(table).items():
         if key not in KEYS:
-            close = get_close_matches(key, KEYS, n=1)
-            advice = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(sorted(KEYS))}"
-            raise BadRequestError(f"[profiles.{name}]: unknown key {key!r}; {advice}")
+            raise BadRequestError(f"[profiles.{name}]: unknown key {key!r}; {suggestion(key, sorted(KEYS))}")
         try:
             changes[key] = _value(key, value)
         except ValueError as err:  # also msgspec.ValidationError

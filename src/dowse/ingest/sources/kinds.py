@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
 from fnmatch import translate
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from dowse.config import suggestion
 from dowse.errors import BadRequestError
 from dowse.filters import Glob, holds
 from dowse.ports import FileKind, SourceFile
@@ -196,7 +196,7 @@ def user_rules(tables: Sequence[Mapping[str, Any]], readers: Collection[str]) ->
 def _rule(table: Mapping[str, Any], where: str, readers: Collection[str]) -> UserRule:
     for key in table:
         if key not in KEYS:
-            raise BadRequestError(f"{where}: unknown key {key!r}; {_advice(key, KEYS)}")
+            raise BadRequestError(f"{where}: unknown key {key!r}; {suggestion(key, KEYS)}")
     match = table.get("match")
     globs = [match] if isinstance(match, str) else match
     if not isinstance(globs, list) or not globs or not all(isinstance(each, str) and each for each in globs):
@@ -211,11 +211,6 @@ def _rule(table: Mapping[str, Any], where: str, readers: Collection[str]) -> Use
         if value is not None and (not isinstance(value, str) or not value.strip()):
             raise BadRequestError(f"{where}: {key} is {value!r}, but must be text in quotes")
         if value is not None and choices and value not in choices:
-            raise BadRequestError(f"{where}: unknown {key} {value!r}; {_advice(value, choices)}")
+            raise BadRequestError(f"{where}: unknown {key} {value!r}; {suggestion(value, choices)}")
     corpus = table.get("corpus_type")
     return UserRule(tuple(globs), table.get("reader"), table.get("language"), CorpusType(corpus) if corpus else None)
-
-
-def _advice(name: str, known: Sequence[str]) -> str:
-    close = get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(known)}"

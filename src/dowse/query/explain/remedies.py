@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dowse.filters import Clause, from_request
+from dowse.filters import FILTER_BUILDERS, Clause, from_request
 from dowse.query.explain.trace import ChunkTrace, DroppedAt
 from dowse.query.plan.operators import without_operators
 from dowse.query.plan.profiles import LINKS, Profile
@@ -18,11 +18,7 @@ from dowse.types import QueryRequest
 MOST = 24  # changes; chosen: each is a whole query
 FAR_K = 100  # hits; chosen: who asks for more is not looking for one of them
 ALPHAS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-FILTERS = (
-    "corpus_filter", "service_filter", "repo_filter", "document_filter", "source_filter", "language_filter",
-    "path_filter", "section_filter", "channel_filter", "author_filter", "meta_filter", "created_after",
-    "created_before",
-)  # fmt: skip
+FILTERS = (*FILTER_BUILDERS, "meta_filter", "created_after", "created_before")
 
 Fields = tuple[tuple[str, Any], ...]
 # By the name of a stage that can drop a chunk: the fields that turn it off.

@@ -126,9 +126,9 @@ def _clause(found: re.Match[str]) -> Clause:
     if phrase:
         return Contains("text", phrase)
     value = found["quoted"] or found["value"]
+    if build := _BUILDERS.get(found["field"]):
+        return build(value)
     match found["field"]:
-        case "repo" | "lang" | "language" | "service" | "source" | "author" as field:
-            return _BUILDERS[field](value)
         case "since":
             return created_after(parse_moment(value, datetime.now(UTC), end=False))
         case "until":

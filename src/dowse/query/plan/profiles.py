@@ -39,10 +39,6 @@ ORDER: tuple[StageSlot, ...] = (
     "copies", "signals", "graph", "rerank", "freshness", "boost", "replace_parents", "min_score", "mmr", "exact",
     "slots", "group", "attach_parents",
 )  # fmt: skip
-PARENTS_FIRST: tuple[StageSlot, ...] = (
-    "copies", "signals", "graph", "replace_parents", "rerank", "freshness", "boost", "min_score", "mmr", "exact",
-    "slots", "group", "attach_parents",
-)  # fmt: skip
 EVEN: tuple[tuple[Leg, float], ...] = (("dense", 1.0), ("bm25_code", 1.0), ("bm25_nlp", 1.0))
 DENSE_AND_PROSE: tuple[Leg, ...] = ("dense", "bm25_nlp")
 
@@ -217,7 +213,7 @@ PROFILES = (
         parents="replace",
         graph=True,
         graph_options=GraphOptions(by_cosine=True, literal=True),
-        order=PARENTS_FIRST,
+        order=SLOTS,  # parents before the reranker
     ),
 )
 
