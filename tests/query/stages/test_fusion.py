@@ -95,7 +95,7 @@ class TestReciprocalRankFusion:
         weights = {"dense": 0.7, "sparse": 0.3}
 
         def first(missing_rank: int | None) -> str:
-            scores = dict(reciprocal_rank_fusion(lists, weights=weights, missing_rank=missing_rank))
+            scores = dict(reciprocal_rank_fusion(lists, weights, missing_rank=missing_rank))
             return max(("lone", "pair"), key=lambda each: scores[each])
 
         assert 0.7 / 61 < 0.7 / 76 + 0.3 / 118 < 0.7 / 61 + 0.3 / 1060
@@ -123,7 +123,7 @@ class TestReciprocalRankFusion:
         self, weights: dict[str, float] | None, k: int, missing_rank: int | None, message: str
     ) -> None:
         with pytest.raises(BadRequestError, match=message):
-            reciprocal_rank_fusion({"x": ["a"], "y": ["b"]}, weights=weights, k=k, missing_rank=missing_rank)
+            reciprocal_rank_fusion({"x": ["a"], "y": ["b"]}, weights, k, missing_rank)
 
     @given(LISTS, st.randoms())
     def test_the_order_of_the_lists_changes_nothing(self, lists: dict[str, list[str]], random: object) -> None:
@@ -136,9 +136,9 @@ class TestReciprocalRankFusion:
         self, lists: dict[str, list[str]], extra: list[str], missing_rank: int | None
     ) -> None:
         weights = dict.fromkeys(lists, 1.0)
-        without = reciprocal_rank_fusion(lists, weights=weights, missing_rank=missing_rank)
+        without = reciprocal_rank_fusion(lists, weights, missing_rank=missing_rank)
         with_zero = reciprocal_rank_fusion(
-            {**lists, "extra": extra}, weights={**weights, "extra": 0.0}, missing_rank=missing_rank
+            {**lists, "extra": extra}, {**weights, "extra": 0.0}, missing_rank=missing_rank
         )
         assert with_zero == without
 

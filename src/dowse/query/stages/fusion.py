@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from math import fsum, isfinite
-from typing import Any, NamedTuple, Protocol, overload
+from typing import NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -25,36 +25,20 @@ FLAT = 1e-6  # a standard deviation below this is rounding noise
 STEEPEST = 700.0  # e^710 is beyond a float
 
 
-@overload
 def reciprocal_rank_fusion(
     lists: Mapping[str, Sequence[Id]],
-    *,
     weights: Mapping[str, float] | None = None,
     k: int = 60,
     missing_rank: int | None = None,
-) -> list[tuple[Id, float]]: ...
-@overload
-def reciprocal_rank_fusion(
-    lists: Sequence[Any], *others: Sequence[Any], k: int = 60, missing_rank: int | None = None
-) -> list[tuple[str, float]]: ...
-def reciprocal_rank_fusion(
-    lists: Mapping[str, Sequence[Any]] | Sequence[Any],
-    *others: Sequence[Any],
-    weights: Mapping[str, float] | None = None,
-    k: int = 60,
-    missing_rank: int | None = None,
-) -> list[tuple[Any, float]]:
+) -> list[tuple[Id, float]]:
     """Return Σ over the lists of weight/(k + rank), best first, ties by id; rank counts from 1.
 
     k = 60 and equal weights are the original's (Cormack, Clarke and Büttcher, SIGIR 2009). Weights default to
     1 and are not normalised; a list of weight 0 is left out. An id counts once per list, at its first place.
-    A list without the id adds nothing, or weight/(k + missing_rank) if that is given. Lists come by name, or one
-    after the other without weights; those hold ids, (id, score) pairs or rows with an "id".
+    A list without the id adds nothing, or weight/(k + missing_rank) if that is given.
     """
     if not isinstance(lists, Mapping):
-        lists = {str(at): _row_ids(rows) for at, rows in enumerate((lists, *others))}
-    elif others:
-        raise BadRequestError("give weights by name: reciprocal_rank_fusion(lists, weights={'dense': 2.0, ...})")
+        raise BadRequestError("give the lists by name, as in {'dense': ids, 'bm25_code': ids, 'bm25_nlp': ids}")
     given = dict.fromkeys(lists, 1.0) if weights is None else dict(weights)
     _check_votes(lists, given, k, missing_rank)
     places = {
@@ -71,15 +55,6 @@ def reciprocal_rank_fusion(
         )
         for each in dict.fromkeys(each for at in places.values() for each in at)
     )
-
-
-def _row_ids(rows: object) -> list[Any]:
-    if not isinstance(rows, Sequence) or isinstance(rows, str):
-        raise BadRequestError(f"{rows!r} is no ranked list; give a list of ids, (id, score) pairs or rows with an 'id'")
-    ids = [row.get("id") if isinstance(row, Mapping) else row[0] if isinstance(row, tuple) else row for row in rows]
-    if None in ids:
-        raise BadRequestError("a row of a ranked list has no 'id'; give ids, (id, score) pairs or rows with an 'id'")
-    return ids
 
 
 def _check_votes(

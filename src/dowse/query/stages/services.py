@@ -112,11 +112,11 @@ class AddServices(msgspec.Struct, frozen=True):
 
 
 def cited_graph(store: QuerySession, where: Filter) -> ServiceGraph:
-    """Return the graph with the evidence that exists and passes the filter, without edges that a filter hides."""
+    """Return the graph with the evidence that exists and passes the filter."""
     edges = store.service_edges()
     seen = set(passing(store, {each for edge in edges for each in edge.evidence}, where))
-    shown = (edge for edge in edges if not (where and edge.evidence) or not seen.isdisjoint(edge.evidence))
-    return ServiceGraph(tuple(store.services()), tuple(_citing(edge, seen, filtered=bool(where)) for edge in shown))
+    cited = tuple(_citing(edge, seen, filtered=bool(where)) for edge in edges)
+    return ServiceGraph(tuple(store.services()), cited)
 
 
 def _citing(edge: ServiceEdge, seen: set[ChunkId], *, filtered: bool) -> ServiceEdge:
